@@ -5,7 +5,9 @@
 
 CC      ?= cc
 AR      ?= ar
+STRIP   ?= strip
 PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
 DESTDIR ?=
 SAN     ?=
 
@@ -18,15 +20,22 @@ BUILD := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 # lines: the locations of variables (-g) cost a quarter of the compile time (docs/testing.md).
 CFLAGS   ?= $(if $(SAN),-O2,-O3) -g1
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
-CPPFLAGS += -I. -D_GNU_SOURCE -DPCRE2_CODE_UNIT_WIDTH=8
+# The version and the day of its release stand in VERSION and nowhere else. SOVERSION counts the
+# incompatible changes of lib/infer.h.
+VERSION   := $(word 1,$(file < VERSION))
+RELEASED  := $(word 2,$(file < VERSION))
+SOVERSION := 0
+CPPFLAGS += -I. -D_GNU_SOURCE -DPCRE2_CODE_UNIT_WIDTH=8 -DINFER_VERSION='"$(VERSION)"' \
+            -DINFER_RELEASED='"$(RELEASED)"'
+# -fPIC with hidden symbols: the same objects make the program and the shared library.
 ALL_CFLAGS := -std=gnu17 $(CFLAGS) $(WARNINGS) -ffp-contract=off -fno-math-errno \
-              -fno-trapping-math -pthread $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
+              -fno-trapping-math -fPIC -fvisibility=hidden -pthread $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
               -fno-omit-frame-pointer)
 LDFLAGS  += -pthread -Wl,--build-id $(if $(SAN),-fsanitize=$(SAN))
 LDLIBS   := -lpcre2-8 -lutf8proc -ljansson -ldl -lm
 CLI_LIBS := -ledit # line editing in `infer chat`
 
-ROOMS := base quant gguf engine models text sample generate chat
+ROOMS := base quant gguf engine models text sample generate chat lib
 # The .c files of rooms and their floors.
 sources = $(wildcard $(foreach room,$(1),$(room)/*.c $(room)/*/*.c $(room)/*/*/*.c))
 LIB_SRC  := $(call sources,$(ROOMS))
@@ -60,8 +69,7 @@ next_step = $(eval done += x)$(words $(done))
 shown     = $(if $(MAKE_TERMOUT),printf '\r[%d/%d] %s %s\033[K' $$n $(steps) $(1) $(2); [ $$n -lt $(steps) ] || echo, \
             [ $$((n * 10 / $(steps))) -eq $$(((n - 1) * 10 / $(steps))) ] || echo "[$$n/$(steps)] $(1) $(2)")
 say       = $(if $(V),,$(if $(COUNTING),: step,@n=$(next_step); $(call shown,$(1),$(2))))
-
-.PHONY: fuzz all run test test-long check setup bench install uninstall clean lint format compdb help tests objects
+.PHONY: fuzz static dist all run test test-long check setup bench install uninstall clean lint format compdb help tests objects
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/infer
@@ -79,6 +87,8 @@ help:
 	@echo 'make fuzz            build the fuzz targets, build/fuzz/TARGET (needs clang)'
 	@echo 'make compdb          compile_commands.json for clangd'
 	@echo 'make install         into $$(DESTDIR)$$(PREFIX), without symbols (STRIP=: keeps them)'
+	@echo 'make static          build/infer-static, one file that needs no libraries'
+	@echo 'make dist            a release as a tarball'
 	@echo 'make uninstall       remove what `make install` installed'
 	@echo 'make clean           remove what was built'
 	@echo 'V=1 shows whole commands'
@@ -90,6 +100,26 @@ $(BUILD)/infer: $(CLI_OBJ) $(BUILD)/libinfer.a
 $(BUILD)/libinfer.a: $(LIB_OBJ)
 	@rm -f $@
 	@$(AR) rcs $@ $^
+
+# The shared library of lib/infer.h.
+$(BUILD)/libinfer.so.$(SOVERSION): $(LIB_OBJ) lib/infer.map
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared $(LDFLAGS) -Wl,-soname,$(@F) -Wl,--version-script=lib/infer.map -Wl,-z,defs \
+	    -o $@ $(LIB_OBJ) $(LDLIBS)
+
+# The program as one file for any Linux of this processor. A static program can load no library at
+# run time: it has neither `pull` (libcurl) nor --blas (OpenBLAS), and says so.
+LOADERS := cli/pull/http engine/cpu/matmul/blas
+LOADER_OBJ := $(LOADERS:%=$(BUILD)/static/%.o)
+static: $(BUILD)/infer-static
+$(BUILD)/infer-static: $(LOADER_OBJ) $(filter-out $(LOADERS:%=$(BUILD)/%.o),$(CLI_OBJ)) $(BUILD)/libinfer.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) -static-pie $(LDFLAGS) -o $@ $^ $(LDLIBS) $(CLI_LIBS) -ltinfo -lbsd -lmd
+	$(Q)$(STRIP) $@
+$(LOADER_OBJ): $(BUILD)/static/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) -DINFER_STATIC $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -196,29 +226,41 @@ compdb:
 	@$(MAKE) --no-print-directory -Bn V=1 all tests | scripts/compdb > compile_commands.json
 
 # $(BUILD)/infer keeps the symbols of the installed program and has its build id.
-STRIP ?= strip
-BIN    = $(DESTDIR)$(PREFIX)/bin
-DATA   = $(DESTDIR)$(PREFIX)/share
-install: $(BUILD)/infer $(BUILD)/man/infer.1 $(addprefix $(BUILD)/man/,bash zsh fish)
-	install -d $(BIN) $(DATA)/doc/infer/docs/tour $(DATA)/man/man1 \
+BIN     = $(DESTDIR)$(PREFIX)/bin
+DATA    = $(DESTDIR)$(PREFIX)/share
+LIB     = $(DESTDIR)$(LIBDIR)
+INCLUDE = $(DESTDIR)$(PREFIX)/include
+SO     := libinfer.so.$(SOVERSION)
+# A release has the man page and the completions as files, for builds whose program does not run here.
+MAN    := $(if $(wildcard man/infer.1),man,$(BUILD)/man)
+install: $(BUILD)/infer $(BUILD)/$(SO) $(BUILD)/infer.pc $(addprefix $(MAN)/,infer.1 bash zsh fish)
+	install -d $(BIN) $(INCLUDE) $(LIB)/pkgconfig $(DATA)/doc/infer/docs/tour $(DATA)/man/man1 \
 	    $(DATA)/bash-completion/completions $(DATA)/zsh/site-functions \
 	    $(DATA)/fish/vendor_completions.d
 	install -m 755 $(BUILD)/infer $(BIN)/infer
+	install -m 644 $(BUILD)/$(SO) $(LIB)/$(SO)
 	$(STRIP) $(BIN)/infer
-	install -m 755 scripts/fetch-model $(BIN)/infer-fetch-model
-	install -m 644 README.md CONTRIBUTING.md CHANGELOG.md LICENSE $(DATA)/doc/infer
+	$(STRIP) --strip-unneeded $(LIB)/$(SO)
+	ln -sf $(SO) $(LIB)/libinfer.so
+	install -m 644 lib/infer.h $(INCLUDE)/infer.h
+	install -m 644 $(BUILD)/infer.pc $(LIB)/pkgconfig/infer.pc
+	install -m 644 README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE $(DATA)/doc/infer
 	install -m 644 docs/*.* $(DATA)/doc/infer/docs
 	install -m 644 docs/tour/* $(DATA)/doc/infer/docs/tour
-	install -m 644 $(BUILD)/man/infer.1 $(DATA)/man/man1/infer.1
-	install -m 644 $(BUILD)/man/bash $(DATA)/bash-completion/completions/infer
-	install -m 644 $(BUILD)/man/zsh $(DATA)/zsh/site-functions/_infer
-	install -m 644 $(BUILD)/man/fish $(DATA)/fish/vendor_completions.d/infer.fish
+	install -m 644 $(MAN)/infer.1 $(DATA)/man/man1/infer.1
+	install -m 644 $(MAN)/bash $(DATA)/bash-completion/completions/infer
+	install -m 644 $(MAN)/zsh $(DATA)/zsh/site-functions/_infer
+	install -m 644 $(MAN)/fish $(DATA)/fish/vendor_completions.d/infer.fish
 
 uninstall:
-	rm -f $(BIN)/infer $(BIN)/infer-fetch-model $(DATA)/man/man1/infer.1 \
-	    $(DATA)/bash-completion/completions/infer $(DATA)/zsh/site-functions/_infer \
-	    $(DATA)/fish/vendor_completions.d/infer.fish
+	rm -f $(BIN)/infer $(LIB)/$(SO) $(LIB)/libinfer.so $(INCLUDE)/infer.h $(LIB)/pkgconfig/infer.pc \
+	    $(DATA)/man/man1/infer.1 $(DATA)/bash-completion/completions/infer \
+	    $(DATA)/zsh/site-functions/_infer $(DATA)/fish/vendor_completions.d/infer.fish
 	rm -rf $(DATA)/doc/infer
+
+$(BUILD)/infer.pc: lib/infer.pc.in VERSION FORCE
+	@mkdir -p $(@D)
+	@sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' $< > $@
 
 # What the program says about itself, as files.
 $(BUILD)/man/infer.1: $(BUILD)/infer
@@ -248,6 +290,18 @@ $(FUZZ_TARGETS:%=build/fuzz/%): build/fuzz/%: build/fuzz/obj/test/fuzz_%.o $(FUZ
 	$(Q)$(FUZZ) -fsanitize=fuzzer,address,undefined -o $@ $^ -lcmocka $(LDLIBS) $(CLI_LIBS)
 .SECONDARY: $(FUZZ_TARGETS:%=build/fuzz/obj/test/fuzz_%.o)
 -include $(FUZZ_OBJ:.o=.d) $(FUZZ_TARGETS:%=build/fuzz/obj/test/fuzz_%.d)
+
+# A tarball of the commit with the man page and the completions as files; the same bytes in any folder.
+DIST := infer-$(VERSION)
+dist: $(addprefix $(BUILD)/man/,infer.1 bash zsh fish)
+	@rm -rf $(BUILD)/dist && mkdir -p $(BUILD)/dist/$(DIST)
+	@git archive HEAD | tar -x -C $(BUILD)/dist/$(DIST)
+	@cp -r $(BUILD)/man $(BUILD)/dist/$(DIST)/man
+	@tar -C $(BUILD)/dist --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
+	    --mtime="$$(git log -1 --format=%cI)" -cf - $(DIST) | gzip -9n > $(BUILD)/$(DIST).tar.gz
+	@sed "s|@VERSION@|$(VERSION)|; s|@SHA256@|$$(sha256sum < $(BUILD)/$(DIST).tar.gz | cut -c-64)|" \
+	    packaging/infer.rb.in > $(BUILD)/infer.rb
+	@echo $(BUILD)/$(DIST).tar.gz $(BUILD)/infer.rb
 
 format:
 	git ls-files '*.c' '*.h' | grep -v _tables | xargs clang-format -i

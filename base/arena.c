@@ -69,11 +69,3 @@ void *base_arena_take(struct base_arena *arena, uint64_t size, uint64_t align,
     arena->used = end;
     return arena->memory + start;
 }
-
-void base_arena_reset(struct base_arena *arena)
-{
-    ASAN_UNPOISON_MEMORY_REGION(arena->memory, arena->used);
-    memset(arena->memory, 0, arena->used);
-    ASAN_POISON_MEMORY_REGION(arena->memory, arena->size);
-    arena->used = 0;
-}

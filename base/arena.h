@@ -16,13 +16,9 @@ struct base_arena *base_arena_new(uint64_t size, struct base_error *err);
 void base_arena_free(struct base_arena *arena);
 
 /* Returns `size` zeroed bytes at a multiple of `align` (a power of two <= 4096), valid until the
- * arena is reset or freed. NULL when the arena is full: BASE_NO_MEMORY with the arena's size in the
- * text. */
+ * arena is freed. NULL when the arena is full: BASE_NO_MEMORY with the arena's size in the text. */
 void *base_arena_take(struct base_arena *arena, uint64_t size, uint64_t align,
                       struct base_error *err);
-
-/* Discards all pieces and zeroes the bytes that were used; the memory remains allocated. */
-void base_arena_reset(struct base_arena *arena);
 
 /* The maximum number of bytes that a piece uses beyond its size, for alignments of at most 64
  * bytes: to size an arena beforehand. */

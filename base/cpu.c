@@ -283,9 +283,13 @@ static const struct cpu_family *family_by_name(const char *name)
     return NULL;
 }
 
-bool cpu_family_check(struct base_error *err)
+bool cpu_check(struct base_error *err)
 {
     const char *name = get_machine()->family;
+    if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+        return base_fail(err, BASE_FAILED,
+                         "this processor is big-endian; infer runs on little-endian ones, whose "
+                         "numbers are those of the files");
     if (!name || family_by_name(name)) return true;
     char names[128] = "";
     for (int i = 0; i < N_FAMILIES; i++)

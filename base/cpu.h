@@ -104,8 +104,9 @@ struct cpu_family {
 const struct cpu_family *cpu_family(void);
 /* Row i of the families, NULL past the last. */
 const struct cpu_family *cpu_family_at(int i);
-/* Fails with all names if the variable names no row; cpu_family then ignores it. For programs to
- * call at their start. */
-bool cpu_family_check(struct base_error *err);
+/* For programs to call at their start. Fails on a big-endian processor, because weights are read
+ * where the file is mapped, and with all names if the variable names no row; cpu_family then
+ * ignores it. */
+bool cpu_check(struct base_error *err);
 
 #endif

@@ -17,7 +17,7 @@ struct chat_caller {
     const char *template, *variable, *tools, *tool_choice; /* names of these settings */
     const char *no_template;                               /* advice if the model has no template */
     const char *lossy;              /* advice about a byte that is not UTF-8 or has no token */
-    void (*note)(const char *text); /* takes remarks that are no errors */
+    void (*note)(const char *text); /* takes notes that are no errors */
 };
 
 struct chat_settings {

@@ -100,7 +100,7 @@ static bool find_source(struct chat_template *t, const struct chat_settings *set
 }
 
 /* Adds the template's origin to an error. */
-static bool blame(const struct chat_template *t, struct base_error *err)
+static bool name_origin(const struct chat_template *t, struct base_error *err)
 {
     if (!err->item[0] && t->origin_item)
         snprintf(err->item, sizeof err->item, "%s", t->origin_item);
@@ -212,8 +212,9 @@ static bool render(const struct chat_template *t, const json_t *messages, struct
     bool ok = context &&
               json_object_set_nocheck(context, "messages", (json_t *)(uintptr_t)messages) == 0 &&
               json_object_set_new(context, "add_generation_prompt", json_true()) == 0;
-    ok = ok ? jinja_template_render(t->template, context, &options, text, err) || blame(t, err)
-            : no_memory(err);
+    ok =
+        ok ? jinja_template_render(t->template, context, &options, text, err) || name_origin(t, err)
+           : no_memory(err);
     json_decref(context);
     return ok;
 }
@@ -383,19 +384,19 @@ static void note_marks(const struct chat_template *t, const struct chat_settings
             const char *mark = text.data + i;
             const size_t size = mark_size(mark, i);
             if (!size || is_token(t->tokenizer, mark, size)) continue;
-            char remark[400] = "";
+            char note[400] = "";
             if (by_name)
-                snprintf(remark, sizeof remark,
+                snprintf(note, sizeof note,
                          "%s %s: '%.*s' is not a token of this model, which reads it as letters",
                          settings->caller->template, settings->template, (int)size, mark);
             else if (is_spelling(t->tokenizer, mark, size))
-                snprintf(remark, sizeof remark,
+                snprintf(note, sizeof note,
                          "the chat template's '%.*s' is not a special token in this file, so the "
                          "model reads it as letters",
                          (int)size, mark);
             else
                 continue;
-            settings->caller->note(remark);
+            settings->caller->note(note);
             break;
         }
     json_decref(trial);
@@ -412,7 +413,7 @@ bool chat_template_open(struct chat_template *t, const struct chat_settings *set
     if (!find_source(t, settings, file, tools != NULL, err)) return false;
     if (t->source.failed) return no_memory(err);
     t->template = jinja_template_parse(t->source.data ? t->source.data : "", t->source.size, err);
-    if (!t->template) return blame(t, err);
+    if (!t->template) return name_origin(t, err);
     if (!set_variables(t, settings, file, tools, err) || !learn_forms(t, err)) return false;
     note_marks(t, settings);
     return true;
@@ -463,7 +464,7 @@ bool chat_template_render(const struct chat_template *t, const struct chat_reque
     json_decref(list);
     if (ok && out->text.size == 0) {
         base_fail(err, BASE_USAGE, "the chat template makes an empty text of these messages");
-        ok = blame(t, err);
+        ok = name_origin(t, err);
     }
     for (size_t i = 0; ok && i < out->begun.size; i++) base_buffer_add(&out->own, "", 1);
     if (ok && out->begun.size) base_buffer_add(&out->text, out->begun.data, out->begun.size);

@@ -19,7 +19,7 @@
 
 static const char trial_name[] = "trial_tool", trial_key[] = "trial_key", trial_value[] = "trial";
 
-struct form {
+struct call_form {
     const struct chat_caller *caller;
     struct base_buffer call; /* terminated */
     size_t arguments, after; /* offsets in `call`: start and end of the arguments */
@@ -30,14 +30,14 @@ static bool no_memory(struct base_error *err)
     return base_fail(err, BASE_NO_MEMORY, "not enough memory for the choice of a tool");
 }
 
-static bool refuse(const struct form *f, struct base_error *err, const char *why)
+static bool refuse(const struct call_form *f, struct base_error *err, const char *why)
 {
     return base_fail_at(err, BASE_USAGE, f->caller->tool_choice, -1, "%s", why);
 }
 
 /* ---- The form of a call ---- */
 
-static bool render(const struct form *f, const struct chat_template *t, json_t *messages,
+static bool render(const struct call_form *f, const struct chat_template *t, json_t *messages,
                    struct base_buffer *text, struct base_error *err)
 {
     struct base_error wrong = BASE_ERROR_INIT;
@@ -85,7 +85,7 @@ static void cut_common(const struct base_buffer *with, const struct base_buffer 
 }
 
 /* Finds the object {trial_key: trial_value}. */
-static bool find_arguments(struct form *f, struct base_error *err)
+static bool find_arguments(struct call_form *f, struct base_error *err)
 {
     const char *text = f->call.data, *key = strstr(text, trial_key), *at = key;
     json_error_t stopped;
@@ -106,7 +106,8 @@ static bool find_arguments(struct form *f, struct base_error *err)
 }
 
 /* Checks that a reply with the trial call is parsed as that call. */
-static bool check_read(const struct form *f, const struct chat_template *t, struct base_error *err)
+static bool check_read(const struct call_form *f, const struct chat_template *t,
+                       struct base_error *err)
 {
     const struct text_reply_options options = {.template_text = t->source.data,
                                                .tokenizer = t->tokenizer,
@@ -125,7 +126,7 @@ static bool check_read(const struct form *f, const struct chat_template *t, stru
     return ok && (found || refuse(f, err, "calls of the chat template's form are not read"));
 }
 
-static bool find_form(struct form *f, const struct chat_template *t, struct base_error *err)
+static bool find_form(struct call_form *f, const struct chat_template *t, struct base_error *err)
 {
     struct base_buffer with = BASE_BUFFER_INIT, without = BASE_BUFFER_INIT;
     bool ok = render(f, t,
@@ -195,7 +196,7 @@ static json_t *schema_of(const json_t *tool, size_t index)
 }
 
 /* Compiles one tool's schema separately, so that an error names the tool. */
-static bool check_schema(const struct form *f, const json_t *schema, const char *name,
+static bool check_schema(const struct call_form *f, const json_t *schema, const char *name,
                          const struct constrain_schema_options *o, struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
@@ -203,13 +204,13 @@ static bool check_schema(const struct form *f, const json_t *schema, const char 
     char source[100];
     text_json_write(&text, schema, false);
     struct constrain_schema_options own = *o;
-    struct constrain_remarks remarks = {0};
-    own.remarks = &remarks;
+    struct constrain_notes notes = {0};
+    own.notes = &notes;
     struct constraint *c =
         text.failed ? NULL : constraint_from_schema(text.data, text.size, &own, &wrong);
     base_buffer_free(&text);
     snprintf(source, sizeof source, "the parameters of '%.60s'", name);
-    chat_schema_note(f->caller, &remarks, source);
+    chat_schema_note(f->caller, &notes, source);
     if (!c && (text.failed || wrong.code == BASE_NO_MEMORY)) return no_memory(err);
     if (!c)
         base_fail_at(err, wrong.code, f->caller->tool_choice, -1, "the parameters of '%s': %s",
@@ -218,15 +219,15 @@ static bool check_schema(const struct form *f, const json_t *schema, const char 
     return err->code == BASE_OK;
 }
 
-struct parts {
+struct tool_constraints {
     struct constrain_around *around;    /* [n] */
     struct base_buffer *before, *after; /* [n] */
     size_t n;
     json_t *list; /* of the tools' schemas */
 };
 
-static bool add_part(struct parts *p, const struct form *f, const json_t *tool, size_t index,
-                     const struct constrain_schema_options *o, struct base_error *err)
+static bool add_part(struct tool_constraints *p, const struct call_form *f, const json_t *tool,
+                     size_t index, const struct constrain_schema_options *o, struct base_error *err)
 {
     const char *name = json_string_value(json_object_get(function_of(tool), "name"));
     json_t *schema = schema_of(tool, index);
@@ -242,7 +243,7 @@ static bool add_part(struct parts *p, const struct form *f, const json_t *tool, 
     return !(before->failed || after->failed) || no_memory(err);
 }
 
-static bool check_name(const struct form *f, const json_t *tool, size_t number,
+static bool check_name(const struct call_form *f, const json_t *tool, size_t number,
                        struct base_error *err)
 {
     const char *name = json_string_value(json_object_get(function_of(tool), "name"));
@@ -253,7 +254,7 @@ static bool check_name(const struct form *f, const json_t *tool, size_t number,
                         "tool %zu has no name that a call could be written with", number);
 }
 
-static bool add_parts(struct parts *p, const struct form *f, const json_t *tools,
+static bool add_parts(struct tool_constraints *p, const struct call_form *f, const json_t *tools,
                       const char *choice, const struct constrain_schema_options *o,
                       struct base_error *err)
 {
@@ -277,7 +278,7 @@ static bool add_parts(struct parts *p, const struct form *f, const json_t *tools
                         choice);
 }
 
-static void free_parts(struct parts *p)
+static void free_parts(struct tool_constraints *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         base_buffer_free(&p->before[i]);
@@ -287,7 +288,7 @@ static void free_parts(struct parts *p)
     json_decref(p->list);
 }
 
-static bool compile(const struct parts *p, const struct constrain_schema_options *o,
+static bool compile(const struct tool_constraints *p, const struct constrain_schema_options *o,
                     struct constraint **out, struct base_buffer *marks, struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
@@ -309,11 +310,11 @@ bool chat_tool_choice_compile(const struct chat_request *request, const struct c
                               struct base_error *err)
 {
     const char *choice = request->chat.tool_choice;
-    struct constrain_remarks ignored = {0}; /* the note is about each tool's own schema */
+    struct constrain_notes ignored = {0}; /* the note is about each tool's own schema */
     const struct constrain_schema_options o = {
-        .generate = true, .any_order = request->generate.constraint.any_order, .remarks = &ignored};
-    struct form form = {.caller = request->chat.caller};
-    struct parts parts = {0};
+        .generate = true, .any_order = request->generate.constraint.any_order, .notes = &ignored};
+    struct call_form form = {.caller = request->chat.caller};
+    struct tool_constraints parts = {0};
     if (!choice || strcmp(choice, "auto") == 0) return true;
     const json_t *tools = json_object_get(t->variables, "tools");
     const bool ok = find_form(&form, t, err) && add_parts(&parts, &form, tools, choice, &o, err) &&
@@ -323,12 +324,12 @@ bool chat_tool_choice_compile(const struct chat_request *request, const struct c
     return ok;
 }
 
-void chat_schema_note(const struct chat_caller *caller, const struct constrain_remarks *remarks,
+void chat_schema_note(const struct chat_caller *caller, const struct constrain_notes *notes,
                       const char *source)
 {
     char text[700], more[48] = "";
-    if (remarks->count == 0) return;
-    if (remarks->count > 1) snprintf(more, sizeof more, "; %u such remarks in all", remarks->count);
-    snprintf(text, sizeof text, "%s: %.500s%s", source, remarks->text, more);
+    if (notes->count == 0) return;
+    if (notes->count > 1) snprintf(more, sizeof more, "; %u such remarks in all", notes->count);
+    snprintf(text, sizeof text, "%s: %.500s%s", source, notes->text, more);
     caller->note(text);
 }

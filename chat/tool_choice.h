@@ -17,7 +17,7 @@ bool chat_tool_choice_compile(const struct chat_request *request, const struct c
 
 /* Passes on what generation does not do as a schema says, if there is anything; `source` names the
  * schema. */
-void chat_schema_note(const struct chat_caller *caller, const struct constrain_remarks *remarks,
+void chat_schema_note(const struct chat_caller *caller, const struct constrain_notes *notes,
                       const char *source);
 
 #endif

@@ -9,9 +9,6 @@
 #include "base/error.h"
 #include <stddef.h>
 
-#define CLI_VERSION_TEXT "0.1.0"
-#define CLI_VERSION_DATE "2026-11-21" /* printed in the manual page */
-
 /* In the order of --help. */
 #define CLI_COMMANDS(ROW)                                                                          \
     ROW(RUN, run)                                                                                  \
@@ -60,7 +57,8 @@ struct cli_command {
     /* The kinds of its arguments, for completions: "FILE", "FOLDER", "COMMAND", "TYPE" or choices
      * "a|b"; NULL: unknown. */
     const char *takes[CLI_ARGUMENT_MAX];
-    bool (*run)(const struct cli_values *values, struct base_error *err);
+    /* `values` are the command's own: it may replace defaults by what it chooses. */
+    bool (*run)(struct cli_values *values, struct base_error *err);
 };
 
 #define CLI_COMMAND_ROW(ID, name) extern const struct cli_command cli_command_##name;

@@ -39,7 +39,7 @@ static void name_source(const struct generate_constraint_source *given, const ch
 }
 
 bool cli_constraint_open(const struct generate_constraint_source *given, bool names_files,
-                         bool generate, struct constraint **out, struct constrain_remarks *remarks,
+                         bool generate, struct constraint **out, struct constrain_notes *notes,
                          struct base_error *err)
 {
     struct generate_constraint_source s = *given;
@@ -50,7 +50,7 @@ bool cli_constraint_open(const struct generate_constraint_source *given, bool na
     s.lenient_advice = "--schema-lenient and this word let it go unenforced";
     bool ok = !file || cli_source_read(file, &text, err);
     if (file) *argument = text.size ? text.data : "";
-    ok = ok && generate_constraint_compile(&s, generate, remarks, out, err);
+    ok = ok && generate_constraint_compile(&s, generate, notes, out, err);
     if (!ok) name_source(given, file, word, err);
     base_buffer_free(&text);
     return ok;

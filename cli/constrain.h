@@ -7,9 +7,9 @@
 
 /* Sets *out to the compiled constraint, which the caller frees; NULL without such an option.
  * `names_files`: a grammar or schema may be the name of a readable file in place of the text.
- * `generate` selects the subset of JSON for generation. `remarks` is filled; NULL: an error
+ * `generate` selects the subset of JSON for generation. `notes` is filled; NULL: an error
  * instead. Fails with BASE_USAGE, with line and column. */
 bool cli_constraint_open(const struct generate_constraint_source *given, bool names_files,
-                         bool generate, struct constraint **out, struct constrain_remarks *remarks,
+                         bool generate, struct constraint **out, struct constrain_notes *notes,
                          struct base_error *err);
 #endif

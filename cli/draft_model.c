@@ -37,16 +37,13 @@ static bool check_vocabulary(const struct cli_model *draft, const struct cli_mod
 static bool open_model(struct cli_draft *d, const struct cli_values *values,
                        const struct cli_model *model, struct base_error *err)
 {
-    struct cli_values v = *values;
-    v.model = values->draft;
     d->model.drafts = true;
-    memset(&v.override_kv, 0, sizeof v.override_kv); /* these options apply to the main model */
-    if (!cli_model_open_file(&d->model, &v, err) || !cli_model_open_tokenizer(&d->model, err))
+    if (!cli_model_open_file(&d->model, values, err) || !cli_model_open_tokenizer(&d->model, err))
         return false;
     d->model.model = model_open(d->model.file, model->engine, NULL, err);
     if (!d->model.model) base_error_set_file(err, gguf_path(d->model.file));
     return d->model.model && check_vocabulary(&d->model, model, err) &&
-           cli_model_open_session(&d->model, &v, 1, model_session_n_ctx(model->session), err);
+           cli_model_open_session(&d->model, values, 1, model_session_n_ctx(model->session), err);
 }
 
 bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,

@@ -17,7 +17,7 @@ enum { STANDARD_SLOTS = 64, STANDARD_CTX = 8192 };
 
 /* Prefixes that models were trained with; files do not contain them. `name` is a part of the file's
  * name or of general.name, in small letters and digits only; the first row that fits counts. */
-static const struct known {
+static const struct known_prefix {
     const char *name, *query, *document;
 } known[] = {
     {"nomicembed", "search_query: ", "search_document: "},
@@ -161,7 +161,6 @@ static bool check_sizes(struct cli_embed *e, struct base_error *err)
 bool cli_embed_open(struct cli_embed *e, const struct cli_values *values, const char *pooling,
                     char *hash, struct base_error *err)
 {
-    struct cli_values opened = *values;
     uint32_t n_slots;
     *e = (struct cli_embed){.values = values, .model.embeds = true};
     if (!cli_model_open_file(&e->model, values, err) || !cli_model_open_tokenizer(&e->model, err))
@@ -170,10 +169,10 @@ bool cli_embed_open(struct cli_embed *e, const struct cli_values *values, const 
     if (!values->no_sandbox) cli_sandbox_limit(values->output);
     if (!cli_model_open_weights(&e->model, values, err)) return false;
     const struct model_facts *f = model_facts(e->model.model);
-    if (!opened.ctx_size)
-        opened.ctx_size = f->n_ctx_train < STANDARD_CTX ? f->n_ctx_train : STANDARD_CTX;
+    const uint32_t standard = f->n_ctx_train < STANDARD_CTX ? f->n_ctx_train : STANDARD_CTX;
+    const uint32_t n_ctx = values->ctx_size ? (uint32_t)values->ctx_size : standard;
     if (!read_pooling(e, pooling) || !read_norm(e, err) ||
-        !cli_model_open_slots(&e->model, &opened, STANDARD_SLOTS, 0, &n_slots, err))
+        !cli_model_open_slots(&e->model, values, n_ctx, STANDARD_SLOTS, 0, &n_slots, err))
         return false;
     e->embedder = generate_embedder_new(e->model.session, f, e->pooling, err);
     e->n_max = model_session_n_ctx(e->model.session);

@@ -21,7 +21,7 @@ bool cli_generation_prepare(struct cli_generation *g, const struct chat_request 
 {
     const struct generate_settings *s = &r->generate;
     struct generate_options *o = &g->options;
-    struct constrain_remarks remarks = {0};
+    struct constrain_notes notes = {0};
     o->max_tokens = s->max_tokens < 0 ? UINT64_MAX : (uint64_t)s->max_tokens;
     o->max_thought = s->max_thought;
     o->ignore_eos = s->ignore_eos;
@@ -33,9 +33,9 @@ bool cli_generation_prepare(struct cli_generation *g, const struct chat_request 
     o->stop = (const char *const *)s->stop.item;
     o->n_stop = s->stop.count;
     if (!cli_sampler_prepare(r, &g->parts, &o->sample, err) ||
-        !cli_constraint_open(&s->constraint, !g->texts_only, true, &g->constraint, &remarks, err))
+        !cli_constraint_open(&s->constraint, !g->texts_only, true, &g->constraint, &notes, err))
         return false;
-    if (!g->no_notes) chat_schema_note(r->chat.caller, &remarks, "--json-schema");
+    if (!g->no_notes) chat_schema_note(r->chat.caller, &notes, "--json-schema");
     o->constraint = g->constraint;
     return cli_seed_pick(s->seed, &o->sample.seed, err);
 }

@@ -112,7 +112,7 @@ void cli_help_overview(bool brief, struct base_buffer *out)
              "\n"
              "Standard output carries the result and nothing else; standard error carries one "
              "line when something failed (more with -v).\n"
-             "Without -m: $INFER_MODEL, else the default model (infer-fetch-model).\n"
+             "Without -m: $INFER_MODEL, else the only model of `infer models`.\n"
              "Every option has an environment variable: --top-k is INFER_TOP_K. Options win.\n"
              "\n"
              "infer COMMAND --help lists a command's options; infer man is the whole manual;\n"

@@ -26,10 +26,10 @@ bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
 {
     struct base_buffer path = BASE_BUFFER_INIT;
     bool done = false;
-    if (cli_model_path(values, &path, err)) {
+    if (cli_model_path_of(m->drafts ? values->draft : values->model, &path, err)) {
         m->file = values->plan ? gguf_open_header(path.data, err) : gguf_open(path.data, err);
         if (!m->file) base_error_set_file(err, path.data);
-        done = m->file && cli_overrides_apply(m->file, values, err);
+        done = m->file && cli_overrides_apply(m->file, values, m->drafts, err);
         if (done) find_name(m);
     }
     base_buffer_free(&path);
@@ -187,10 +187,10 @@ bool cli_model_open_session(struct cli_model *m, const struct cli_values *values
     return true;
 }
 
-bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t usual,
-                          uint32_t n_more, uint32_t *n_slots, struct base_error *err)
+bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t n_ctx,
+                          uint32_t usual, uint32_t n_more, uint32_t *n_slots,
+                          struct base_error *err)
 {
-    uint32_t n_ctx = (uint32_t)values->ctx_size;
     if (n_ctx == 0) n_ctx = cli_model_pick_ctx(m, 0);
     *n_slots = values->n_slots ? (uint32_t)values->n_slots : usual;
     if (!cli_model_open_session(m, values, *n_slots + n_more, n_ctx, err)) return false;

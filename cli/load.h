@@ -41,11 +41,12 @@ bool cli_model_open_session(struct cli_model *m, const struct cli_values *values
  */
 bool cli_model_plan_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
                             uint32_t n_ctx, struct base_error *err);
-/* Opens a session for many texts with --ctx-size: *n_slots sequences and n_more. *n_slots is that
- * of -np, otherwise `usual`, reduced to what fits into half of the memory that this process may
- * use (base/memory.h), at least one. */
-bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t usual,
-                          uint32_t n_more, uint32_t *n_slots, struct base_error *err);
+/* Opens a session for many texts of n_ctx tokens (0: the model's default): *n_slots sequences and
+ * n_more. *n_slots is that of -np, otherwise `usual`, reduced to what fits into half of the memory
+ * that this process may use (base/memory.h), at least one. */
+bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t n_ctx,
+                          uint32_t usual, uint32_t n_more, uint32_t *n_slots,
+                          struct base_error *err);
 enum cli_draft_source {
     CLI_DRAFT_OFF,
     CLI_DRAFT_AUTO,

@@ -13,7 +13,7 @@ static bool help_of(enum cli_command_id command, bool brief, struct base_error *
     return cli_command_help.run(&values, err);
 }
 
-/* ---- Remarks ---- */
+/* ---- Notes ---- */
 
 static void note_variables(void)
 {
@@ -41,7 +41,7 @@ static bool run(int argc, char **argv, struct cli_values *values, struct base_er
 {
     enum cli_command_id command = CLI_RUN;
     int first = 1;
-    if (!cpu_family_check(err)) return false;
+    if (!cpu_check(err)) return false;
     if (argc > 1 && argv[1][0] != '-') {
         command = cli_command_find(argv[1]);
         first = 2;

@@ -159,8 +159,8 @@ bool cli_model_path_of(const char *given, struct base_buffer *path, struct base_
     base_buffer_add_text(path, DEFAULT_MODEL);
     if (!cli_buffer_check(path, err)) return false;
     base_fail(err, BASE_MODEL,
-              "no model: give -m FILE or set INFER_MODEL, or fetch this default one with "
-              "`infer-fetch-model` (in a checkout `make run` or scripts/fetch-model)");
+              "no model: give -m FILE or set INFER_MODEL, or fetch one with `infer pull "
+              "USER/REPO:Q4_K_M` (in a checkout `make run` or scripts/fetch-model)");
     base_error_set_file(err, path->data);
     return false;
 }

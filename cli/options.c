@@ -160,7 +160,7 @@ static bool set_given(struct parser *p, const struct cli_option *o, const char *
 }
 
 /* Writes the name of row i as the line has it; `values` NULL: of a request. */
-static void spell(const struct cli_values *values, size_t i, char *out, size_t room)
+static void name_row(const struct cli_values *values, size_t i, char *out, size_t room)
 {
     const char *word = values ? values->source[i].typed : NULL;
     if (word)
@@ -256,6 +256,7 @@ static bool take_positional(struct parser *p, const char *word, struct base_erro
                             is_text ? "a text of several words needs quotes, and a model -m"
                                     : "too many",
                             c->usage);
+    p->given.values->source[row_of(o)].typed = word;
     return set_given(p, o, word, err);
 }
 
@@ -430,10 +431,10 @@ static bool check_needs(const struct cli_given *g, struct base_error *err)
 }
 
 /* Writes the name of what the user wrote: row i, or the option that implies it. */
-static void spell_written(const struct cli_given *g, size_t i, char *out, size_t room)
+static void name_given(const struct cli_given *g, size_t i, char *out, size_t room)
 {
     const struct cli_option *by = g->implied_by[i];
-    spell(g->values, by ? row_of(by) : i, out, room);
+    name_row(g->values, by ? row_of(by) : i, out, room);
 }
 
 /* Fails if a switch that the option implies is off on the line. */
@@ -457,8 +458,8 @@ static bool check_line(const struct cli_given *g, struct base_error *err)
         char name[NAME_MAX_SIZE], other_name[NAME_MAX_SIZE];
         if (!check_implied(g, i, err)) return false;
         if (!other) continue;
-        spell_written(g, i, name, sizeof name);
-        spell_written(g, row_of(other), other_name, sizeof other_name);
+        name_given(g, i, name, sizeof name);
+        name_given(g, row_of(other), other_name, sizeof other_name);
         return base_fail_at(err, BASE_USAGE, name, -1, "contradicts %s; give one of them",
                             other_name);
     }
@@ -721,7 +722,7 @@ void cli_options_name_source(const struct cli_values *values, struct base_error 
         if (values->source[i].from_environment)
             cli_option_variable(o, name);
         else
-            spell(values, i, name, sizeof name);
+            name_row(values, i, name, sizeof name);
         snprintf(err->item, sizeof err->item, "%s", name);
         return;
     }

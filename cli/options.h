@@ -34,7 +34,8 @@ struct cli_source {
     bool given;            /* on the line or in the environment */
     bool from_environment; /* given in the environment */
     const char *text;      /* as given; of a list the last; NULL: not given */
-    const char *typed;     /* the word of the line, up to "="; NULL: none */
+    const char *typed;     /* the word of the line, up to "=", or the value itself where no
+                              option stands before it; NULL: none */
 };
 
 /* The values, one member per row of the table. Absent texts are NULL; the others point into the

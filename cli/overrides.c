@@ -110,10 +110,10 @@ static bool apply_rope(struct gguf_file *file, const struct cli_values *v, struc
     return true;
 }
 
-bool cli_overrides_apply(struct gguf_file *file, const struct cli_values *values,
+bool cli_overrides_apply(struct gguf_file *file, const struct cli_values *values, bool drafts,
                          struct base_error *err)
 {
-    for (size_t i = 0; i < values->override_kv.count; i++)
+    for (size_t i = 0; !drafts && i < values->override_kv.count; i++)
         if (!give(file, values->override_kv.item[i], err)) return false;
     return apply_rope(file, values, err);
 }

@@ -6,8 +6,9 @@
 #include "gguf/gguf.h"
 
 /* Applies --override-kv, --rope-* and --yarn-* to a file before its model is opened. Fails with
- * BASE_USAGE, which names the malformed option and the expected form. */
-bool cli_overrides_apply(struct gguf_file *file, const struct cli_values *values,
+ * BASE_USAGE, which names the malformed option and the expected form.
+ * `drafts`: the file is the model of --draft, for which --override-kv does not count. */
+bool cli_overrides_apply(struct gguf_file *file, const struct cli_values *values, bool drafts,
                          struct base_error *err);
 
 /* Fails with BASE_USAGE if a key of --override-kv has no effect: neither does the file have it, nor

@@ -33,7 +33,7 @@ struct hole {
     uint64_t offset, size;
 };
 
-struct life { /* lifetime of a tensor with separate memory in the buffer */
+struct lifetime { /* lifetime of a tensor with separate memory in the buffer */
     uint64_t offset, size;
     int last_use; /* last step that uses it; INT_MAX: the whole run */
     bool placed;  /* currently has memory */
@@ -41,7 +41,7 @@ struct life { /* lifetime of a tensor with separate memory in the buffer */
 };
 
 /* The free memory of a place. */
-struct room {
+struct free_memory {
     struct hole *holes; /* [n_holes], sorted by offset, never adjacent */
     int n_holes;
     uint64_t end; /* size of the buffer so far */
@@ -50,8 +50,8 @@ struct room {
 struct planner {
     struct engine_graph *g;
     struct engine_plan *plan;
-    struct life *life; /* [n_tensors] */
-    struct room room[ENGINE_PLACES_MAX];
+    struct lifetime *life; /* [n_tensors] */
+    struct free_memory room[ENGINE_PLACES_MAX];
     struct engine_tensor **copied; /* [n_copied]: copies whose source has not changed since */
     int n_copied;
 };
@@ -72,7 +72,7 @@ uint64_t engine_plan_arena_bytes(int max_tensors, int n_places)
     const uint64_t n = (uint64_t)max_tensors, places = (uint64_t)n_places;
     const uint64_t copies = places > 1 ? n * (sizeof(struct engine_copy) + sizeof(void *)) : 0;
     const uint64_t segments = places > 1 ? n + 1 : 1;
-    return n * (sizeof(struct engine_step) + sizeof(struct life)) +
+    return n * (sizeof(struct engine_step) + sizeof(struct lifetime)) +
            places * (n + 1) * sizeof(struct hole) + copies +
            segments * sizeof(struct engine_segment) + (5 + places) * BASE_ARENA_PIECE_OVERHEAD;
 }
@@ -99,7 +99,7 @@ static bool take_arrays(struct planner *p, struct base_error *err)
 /* ---- Which nodes run ---- */
 
 /* The lifetime of the tensor whose memory t uses, or NULL if that is not in the buffer. */
-static struct life *life_of(struct planner *p, struct engine_tensor *t)
+static struct lifetime *life_of(struct planner *p, struct engine_tensor *t)
 {
     int i = engine_graph_index(p->g, engine_tensor_root(t));
     return i < 0 ? NULL : &p->life[i];
@@ -151,7 +151,7 @@ static struct engine_tensor *add_tensor(struct planner *p, const struct engine_t
         return NULL;
     }
     struct engine_tensor *t = &g->tensors[g->n_tensors];
-    p->life[g->n_tensors++] = (struct life){.needed = true};
+    p->life[g->n_tensors++] = (struct lifetime){.needed = true};
     *t = *like;
     t->place = place_at(p, place);
     t->is_output = false;
@@ -258,7 +258,7 @@ static bool lay_steps(struct planner *p, struct base_error *err)
 
 static void use(struct planner *p, struct engine_tensor *t, int step)
 {
-    struct life *life = life_of(p, t);
+    struct lifetime *life = life_of(p, t);
     if (life && life->last_use < step) life->last_use = step;
 }
 
@@ -286,7 +286,7 @@ static void mark_uses(struct planner *p)
 /* ---- Offsets ---- */
 
 /* Allocates `size` bytes from the smallest hole that fits, or at the end of the buffer. */
-static bool hole_alloc(struct room *r, uint64_t size, uint64_t *offset)
+static bool hole_alloc(struct free_memory *r, uint64_t size, uint64_t *offset)
 {
     int best = -1;
     for (int h = 0; h < r->n_holes; h++)
@@ -310,7 +310,7 @@ static bool hole_alloc(struct room *r, uint64_t size, uint64_t *offset)
 }
 
 /* Adds free memory to the list of holes and joins it with adjacent ones. */
-static void hole_free(struct room *r, uint64_t offset, uint64_t size)
+static void hole_free(struct free_memory *r, uint64_t offset, uint64_t size)
 {
     int at = 0;
     while (at < r->n_holes && r->holes[at].offset < offset) at++;
@@ -338,7 +338,7 @@ static bool can_overwrite(struct planner *p, const struct engine_tensor *t, int 
     struct engine_tensor *a = t->src[0];
     if (!t->op->in_place || !a) return false;
     struct engine_tensor *root = engine_tensor_root(a);
-    struct life *life = life_of(p, a);
+    struct lifetime *life = life_of(p, a);
     if (!life || life->last_use != s) return false;
     if (a->type != t->type || !engine_tensor_contiguous(a) ||
         engine_tensor_bytes(a) != engine_tensor_bytes(t) ||
@@ -351,7 +351,7 @@ static bool can_overwrite(struct planner *p, const struct engine_tensor *t, int 
 
 static bool place(struct planner *p, struct engine_tensor *t)
 {
-    struct life *life = life_of(p, t);
+    struct lifetime *life = life_of(p, t);
     life->placed = true;
     return base_align_up((uint64_t)engine_tensor_bytes(t), PLAN_ALIGN, &life->size) &&
            hole_alloc(&p->room[engine_tensor_place(t)], life->size, &life->offset);
@@ -359,7 +359,7 @@ static bool place(struct planner *p, struct engine_tensor *t)
 
 static void release_after(struct planner *p, struct engine_tensor *t, int s)
 {
-    struct life *life = life_of(p, t);
+    struct lifetime *life = life_of(p, t);
     if (!life || !life->placed || life->last_use != s) return;
     life->placed = false;
     hole_free(&p->room[engine_tensor_place(t)], life->offset, life->size);
@@ -382,7 +382,7 @@ static bool lay_step(struct planner *p, int s)
 {
     struct engine_tensor *t = p->plan->steps[s].node;
     if (!t->view_of && can_overwrite(p, t, s)) {
-        struct life *old = life_of(p, t->src[0]), *life = life_of(p, t);
+        struct lifetime *old = life_of(p, t->src[0]), *life = life_of(p, t);
         life->offset = old->offset;
         life->size = old->size;
         life->placed = true;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 bool generate_constraint_compile(const struct generate_constraint_source *s, bool generate,
-                                 struct constrain_remarks *remarks, struct constraint **out,
+                                 struct constrain_notes *notes, struct constraint **out,
                                  struct base_error *err)
 {
     const struct constrain_schema_options schema = {.generate = generate,
@@ -13,7 +13,7 @@ bool generate_constraint_compile(const struct generate_constraint_source *s, boo
                                                     .lenient = s->lenient.item,
                                                     .n_lenient = s->lenient.count,
                                                     .lenient_advice = s->lenient_advice,
-                                                    .remarks = remarks};
+                                                    .notes = notes};
     *out = NULL;
     if (s->grammar)
         *out = constraint_from_grammar(s->grammar, strlen(s->grammar), err);

@@ -23,11 +23,11 @@ struct generate_constraint_source {
 };
 
 /* Sets *out to the compiled constraint, which the caller frees; NULL for a source without one.
- * `generate`: the subset of JSON for generation; false: all that a schema accepts. `remarks`: as in
+ * `generate`: the subset of JSON for generation; false: all that a schema accepts. `notes`: as in
  * constrain_schema_options. Fails with BASE_USAGE, with line and column, for errors and for
  * constructs that cannot be enforced. */
 bool generate_constraint_compile(const struct generate_constraint_source *source, bool generate,
-                                 struct constrain_remarks *remarks, struct constraint **out,
+                                 struct constrain_notes *notes, struct constraint **out,
                                  struct base_error *err);
 
 #endif

@@ -58,7 +58,7 @@ struct generate_draft {
 };
 
 /* Returns whether draft tokens are looked up in the text. */
-static bool looks_up(const struct generate_draft *d)
+static bool has_lookup(const struct generate_draft *d)
 {
     return !d->options.session && !(d->options.mtp && d->options.always);
 }
@@ -76,7 +76,7 @@ struct generate_draft *generate_draft_new(const struct generate_draft_options *o
     d->model_right = USUAL_MODEL_RIGHT;
     d->next_rest = MIN_REST;
     const struct model_session *evaluated = options->session ? options->session : options->mtp;
-    bool ok = !looks_up(d) || generate_ngram_init(&d->ngram, options->n_ctx + 1, err);
+    bool ok = !has_lookup(d) || generate_ngram_init(&d->ngram, options->n_ctx + 1, err);
     if (ok && options->session) {
         d->held = calloc(options->n_ctx, sizeof *d->held);
         ok = d->held || base_fail(err, BASE_NO_MEMORY, "not enough memory for draft tokens");
@@ -104,7 +104,7 @@ void generate_draft_free(struct generate_draft *d)
 
 void generate_draft_begin(struct generate_draft *d)
 {
-    if (looks_up(d)) generate_ngram_clear(&d->ngram);
+    if (has_lookup(d)) generate_ngram_clear(&d->ngram);
     d->expected = -1;
     d->length = 0;
 }
@@ -193,8 +193,8 @@ static void follow(struct generate_draft *d, const int32_t *ids, size_t n)
     while (d->ngram.n < n) generate_ngram_add(&d->ngram, ids[d->ngram.n]);
 }
 
-static size_t look_up(struct generate_draft *d, const int32_t *ids, size_t n, size_t n_new,
-                      size_t most, int32_t *guess)
+static size_t draft_by_lookup(struct generate_draft *d, const int32_t *ids, size_t n, size_t n_new,
+                              size_t most, int32_t *guess)
 {
     follow(d, ids, n);
     const uint32_t place = generate_ngram_find(&d->ngram, &d->length);
@@ -335,8 +335,8 @@ bool generate_draft_next(struct generate_draft *d, uint32_t seq, const int32_t *
     d->rereads |= d->was_wrong && n_new > 1;
     d->evaluates = false;
     if (n_new > MAX_NEW || most == 0) return true;
-    if (looks_up(d)) {
-        *n_guess = look_up(d, ids, n, n_new, most, guess);
+    if (has_lookup(d)) {
+        *n_guess = draft_by_lookup(d, ids, n, n_new, most, guess);
         if (*n_guess || !d->options.mtp) return true;
     }
     d->evaluates = true;

@@ -176,15 +176,10 @@ bool generate_request_end(struct generate_request *r, struct generate_piece *pie
 typedef bool generate_sink_fn(void *user, const struct generate_piece *piece,
                               struct base_error *err);
 
-/* Runs one request to its end: evaluates, chooses tokens, calls the sink. */
-bool generate_run(struct generate_request *r, generate_sink_fn *sink, void *user,
-                  struct generate_outcome *outcome, struct base_error *err);
-
-/* generate_run with draft tokens (generate/draft.h; NULL: none), which change neither pieces nor
- * outcome. The sink must not use the session. */
+/* Runs one request to its end: evaluates, chooses tokens, calls the sink, which must not use the
+ * session. Draft tokens (generate/draft.h; NULL: none) change neither pieces nor outcome. */
 struct generate_draft;
-bool generate_run_with(struct generate_request *r, struct generate_draft *draft,
-                       generate_sink_fn *sink, void *user, struct generate_outcome *outcome,
-                       struct base_error *err);
+bool generate_run(struct generate_request *r, struct generate_draft *draft, generate_sink_fn *sink,
+                  void *user, struct generate_outcome *outcome, struct base_error *err);
 
 #endif

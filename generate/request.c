@@ -333,7 +333,7 @@ static bool stop_at(struct generate_request *r, int index)
 
 /* Passes the decoder's bytes to the stop texts. Returns whether one of them is complete. The
  * letters of a hidden token are no part of a stop text. */
-static bool feed_stop(struct generate_request *r, bool hidden)
+static bool match_stop(struct generate_request *r, bool hidden)
 {
     int index = -1;
     if (hidden) {
@@ -401,7 +401,7 @@ static bool continue_text(struct generate_request *r, int32_t id, struct base_er
     const enum generate_phase phase = r->thought.phase;
     sample_accept(r->sampler, id);
     text_decoder_add(&r->decoder, id, &r->piece);
-    if (feed_stop(r, r->piece.size > 0 && is_hidden(r, id))) return true;
+    if (match_stop(r, r->piece.size > 0 && is_hidden(r, id))) return true;
     if (is_before_answer(r)) r->answer_at = UINT64_MAX;
     if (r->thought.begins && !begin_answer(r, err)) return false;
     if (phase == GENERATE_ANSWERING && r->driver && generate_driver_is_over(r->driver))
@@ -473,7 +473,7 @@ bool generate_request_end(struct generate_request *r, struct generate_piece *pie
     r->outcome.generate_seconds = base_seconds() - r->start - r->outcome.read_seconds;
     if (r->outcome.ending != GENERATE_END_STOP || r->is_stop_token) {
         text_decoder_end(&r->decoder, &r->piece);
-        if (!feed_stop(r, false)) generate_stop_end(r->stop, &r->output);
+        if (!match_stop(r, false)) generate_stop_end(r->stop, &r->output);
     }
     if (!make_piece(r, piece, err)) return false;
     r->outcome.complete = is_complete(r);

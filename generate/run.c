@@ -17,9 +17,8 @@ static bool drive(struct generate_lone *l, struct base_error *err)
     }
 }
 
-bool generate_run_with(struct generate_request *r, struct generate_draft *draft,
-                       generate_sink_fn *sink, void *user, struct generate_outcome *outcome,
-                       struct base_error *err)
+bool generate_run(struct generate_request *r, struct generate_draft *draft, generate_sink_fn *sink,
+                  void *user, struct generate_outcome *outcome, struct base_error *err)
 {
     struct generate_lone l = {.request = r, .draft = draft, .sink = sink, .user = user};
     struct generate_piece piece;
@@ -31,10 +30,4 @@ bool generate_run_with(struct generate_request *r, struct generate_draft *draft,
               (piece.size == 0 || sink(user, &piece, err));
     free(l.tokens);
     return ok;
-}
-
-bool generate_run(struct generate_request *r, generate_sink_fn *sink, void *user,
-                  struct generate_outcome *outcome, struct base_error *err)
-{
-    return generate_run_with(r, NULL, sink, user, outcome, err);
 }

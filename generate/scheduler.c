@@ -425,8 +425,8 @@ static const int32_t *next_ids(const struct scheduler_slot *slot, size_t *n)
 }
 
 /* Adds `n` of the slot's `total` next ids to the batch. Returns the size of the batch. */
-static size_t feed(struct generate_scheduler *s, uint32_t i, const int32_t *ids, size_t n,
-                   size_t total, size_t n_tokens, uint32_t *n_rows)
+static size_t add_tokens(struct generate_scheduler *s, uint32_t i, const int32_t *ids, size_t n,
+                         size_t total, size_t n_tokens, uint32_t *n_rows)
 {
     int32_t *held = s->sequence[i].id + length_of(s, i);
     for (size_t k = 0; k < n; k++) {
@@ -446,7 +446,7 @@ static size_t gather(struct generate_scheduler *s)
     size_t n_tokens = 0, n;
     for (uint32_t k = 0; k < n_slots; k++) {
         const int32_t *ids = next_ids(&s->slot[s->order[k]], &n);
-        if (n == 1) n_tokens = feed(s, s->order[k], ids, 1, 1, n_tokens, &n_rows);
+        if (n == 1) n_tokens = add_tokens(s, s->order[k], ids, 1, 1, n_tokens, &n_rows);
     }
     for (uint32_t k = 0, n_read = 0; k < n_slots; k++) {
         const uint32_t i = s->order[k];
@@ -457,7 +457,7 @@ static size_t gather(struct generate_scheduler *s)
         size_t piece = min_size(n, room);
         n_read++;
         if (mark > length_of(s, i)) piece = min_size(piece, mark - length_of(s, i));
-        n_tokens = feed(s, i, ids, piece, n, n_tokens, &n_rows);
+        n_tokens = add_tokens(s, i, ids, piece, n, n_tokens, &n_rows);
     }
     return n_tokens;
 }

@@ -21,13 +21,13 @@ enum {
 };
 
 /* A token whose probability is computed from a row of logits. */
-struct target {
+struct scored_token {
     int32_t id;
     double *logprob;
 };
 
 /* A requested row of logits, with consecutive targets. */
-struct wanted {
+struct scored_row {
     size_t first, n;
 };
 
@@ -38,8 +38,8 @@ struct generate_scorer {
     int32_t *kept;      /* [n_ctx]: the ids of sequence 0 */
     int32_t *beginning; /* [n_ctx + 1]: those of a group's prefix */
     struct model_token *token;
-    struct wanted *wanted;
-    struct target *target;
+    struct scored_row *wanted;
+    struct scored_token *target;
     size_t n_tokens, n_wanted, n_targets; /* in the next evaluation */
     size_t token_room, wanted_room, target_room;
     struct generate_score_counts counts;
@@ -108,16 +108,16 @@ static bool add_target(struct generate_scorer *s, int32_t id, double *logprob,
     if (!BASE_LIST_ROOM(s->wanted, s->n_wanted, s->wanted_room) ||
         !BASE_LIST_ROOM(s->target, s->n_targets, s->target_room))
         return no_memory(err);
-    if (!last->wants_logits) s->wanted[s->n_wanted++] = (struct wanted){.first = s->n_targets};
+    if (!last->wants_logits) s->wanted[s->n_wanted++] = (struct scored_row){.first = s->n_targets};
     last->wants_logits = true;
     s->wanted[s->n_wanted - 1].n++;
-    s->target[s->n_targets++] = (struct target){id, logprob};
+    s->target[s->n_targets++] = (struct scored_token){id, logprob};
     return true;
 }
 
 struct rows_job {
     const struct generate_scorer *scorer;
-    const struct wanted *wanted; /* [rows] */
+    const struct scored_row *wanted; /* [rows] */
     const float *logits;
     int64_t rows;
 };
@@ -131,7 +131,7 @@ static void score_rows(const struct engine_worker *w, void *user)
         uint32_t best;
         const double total = generate_row_log_sum(logits, s->n_vocab, &best);
         for (size_t i = 0; i < j->wanted[r].n; i++) {
-            const struct target *t = &s->target[j->wanted[r].first + i];
+            const struct scored_token *t = &s->target[j->wanted[r].first + i];
             *t->logprob = (double)logits[t->id] - total;
         }
     }

@@ -11,7 +11,7 @@ __attribute__((constructor)) static void check_family(void)
 {
     struct base_error err = BASE_ERROR_INIT;
     char text[512];
-    if (cpu_family_check(&err)) return;
+    if (cpu_check(&err)) return;
     fprintf(stderr, "%s\n", base_error_format(&err, text, sizeof text));
     exit(2);
 }

@@ -41,8 +41,7 @@ static void run(struct generate_request *r, struct generate_draft *d,
     struct base_error err = BASE_ERROR_INIT;
     base_buffer_free(&out->bytes);
     *out = (struct text){0};
-    if (!generate_request_begin(r, p, &err) ||
-        !generate_run_with(r, d, sink, out, &out->outcome, &err))
+    if (!generate_request_begin(r, p, &err) || !generate_run(r, d, sink, out, &out->outcome, &err))
         fail_msg("%s", err.text);
     base_buffer_add(&out->bytes, "", 0);
     out->held = model_seq_length(generate_request_session(r), generate_request_seq(r));
@@ -677,7 +676,7 @@ static void drafting_allocates_nothing(void **state)
         for (int text = 0; text < 3; text++) {
             c = (struct counter){0};
             if (!generate_request_begin(r, &p, &err) ||
-                !generate_run_with(r, d, count, &c, &outcome, &err))
+                !generate_run(r, d, count, &c, &outcome, &err))
                 fail_msg("%s", err.text);
         }
         assert_true(c.n > 40 && generate_draft_counts(d).n_right > 10);

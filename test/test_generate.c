@@ -71,7 +71,8 @@ static void run(struct generate_request *r, const struct generate_prompt *p, str
 {
     struct base_error err = BASE_ERROR_INIT;
     clear(out);
-    if (!generate_request_begin(r, p, &err) || !generate_run(r, sink, out, &out->outcome, &err))
+    if (!generate_request_begin(r, p, &err) ||
+        !generate_run(r, NULL, sink, out, &out->outcome, &err))
         fail_msg("%s", err.text);
     base_buffer_add(&out->bytes, "", 0);
 }

@@ -231,7 +231,7 @@ static void named_tokens_can_be_generated(void **state)
             struct chosen text = {0};
             struct generate_outcome outcome;
             assert_true(generate_request_begin(r, &p, &err));
-            assert_true(generate_run(r, keep_id, &text, &outcome, &err));
+            assert_true(generate_run(r, NULL, keep_id, &text, &outcome, &err));
             assert_true(outcome.complete);
             assert_int_equal(text.n, ALL);
             assert_int_equal(text.id[0], mark.id[0]);

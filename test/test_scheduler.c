@@ -189,7 +189,8 @@ static void run_alone(const struct support_generate *lone, const struct entry *e
     p.n_held = 0;
     p.seed = seed;
     clear(out);
-    if (!generate_request_begin(r, &p, &err) || !generate_run(r, add, out, &out->outcome, &err))
+    if (!generate_request_begin(r, &p, &err) ||
+        !generate_run(r, NULL, add, out, &out->outcome, &err))
         fail_msg("%s", err.text);
     generate_request_free(r);
 }

@@ -310,16 +310,16 @@ static void known_formats_are_generated_only(void **state)
     }
 }
 
-static void what_is_not_generated_as_the_schema_says_is_a_remark(void **state)
+static void what_is_not_generated_as_the_schema_says_is_noted(void **state)
 {
     (void)state;
-    struct constrain_remarks remarks = {0};
-    const struct constrain_schema_options generate = {.generate = true, .remarks = &remarks};
+    struct constrain_notes notes = {0};
+    const struct constrain_schema_options generate = {.generate = true, .notes = &notes};
     static const struct judged unique = {
         "{'type':'array','uniqueItems':true}", {"['a','a']"}, {"1"}};
     judge_quoted(&unique, 1, &generate);
-    assert_int_equal(remarks.count, 1);
-    assert_non_null(strstr(remarks.text, "line 1, column 31: 'uniqueItems' is not enforced"));
+    assert_int_equal(notes.count, 1);
+    assert_non_null(strstr(notes.text, "line 1, column 31: 'uniqueItems' is not enforced"));
     /* a pattern that is not understood excludes the strings, also where it is negated */
     static const struct judged cases[] = {
         {"{'anyOf':[{'type':'integer'},{'type':'string','pattern':'a(?=b)'}]}",
@@ -334,11 +334,11 @@ static void what_is_not_generated_as_the_schema_says_is_a_remark(void **state)
          {"{'a':'ab'}"}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        remarks.count = 0;
+        notes.count = 0;
         judge_quoted(&cases[i], 1, &generate);
-        assert_int_equal(remarks.count, 1);
-        assert_non_null(strstr(remarks.text, "'pattern': line 1, column "));
-        assert_non_null(strstr(remarks.text, ": strings under it are not generated"));
+        assert_int_equal(notes.count, 1);
+        assert_non_null(strstr(notes.text, "'pattern': line 1, column "));
+        assert_non_null(strstr(notes.text, ": strings under it are not generated"));
     }
     static const char *const none[] = {
         "{\"type\":\"string\",\"pattern\":\"a(?=b)\"}",
@@ -359,7 +359,7 @@ int main(void)
         cmocka_unit_test(generated_objects_have_only_named_properties),
         cmocka_unit_test(names_come_in_the_order_of_the_schema),
         cmocka_unit_test(known_formats_are_generated_only),
-        cmocka_unit_test(what_is_not_generated_as_the_schema_says_is_a_remark),
+        cmocka_unit_test(what_is_not_generated_as_the_schema_says_is_noted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

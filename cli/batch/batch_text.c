@@ -72,7 +72,7 @@ static bool read_prompt(const struct cli_batch_text *t, struct base_buffer *out,
 /* Returns the conversation: the messages of the line, the system message, and the prompt as a
  * question. */
 static json_t *read_messages(const struct cli_batch_text *t, const struct base_buffer *prompt,
-                             bool asks, struct base_error *err)
+                             bool has_question, struct base_error *err)
 {
     const struct chat_request *r = &t->profile->request;
     const json_t *given = text_json_member(t->line, "messages");
@@ -82,15 +82,15 @@ static json_t *read_messages(const struct cli_batch_text *t, const struct base_b
                      "the messages begin with a system message already");
         return NULL;
     }
-    return chat_messages_of_line(given, r, asks ? prompt : NULL, err);
+    return chat_messages_of_line(given, r, has_question ? prompt : NULL, err);
 }
 
-static bool begin_chat(struct cli_batch_text *t, const struct base_buffer *prompt, bool asks,
-                       struct base_error *err)
+static bool begin_chat(struct cli_batch_text *t, const struct base_buffer *prompt,
+                       bool has_question, struct base_error *err)
 {
     const struct cli_profile *p = t->profile;
     const char *continues = p->request.chat.continues;
-    json_t *messages = read_messages(t, prompt, asks, err);
+    json_t *messages = read_messages(t, prompt, has_question, err);
     bool ok = messages && chat_messages_take_begun(messages, &t->prompt.begun, err);
     if (ok && continues) base_buffer_add_text(&t->prompt.begun, continues);
     ok = ok && chat_template_render(p->template, &p->request, messages, &t->prompt, err);
@@ -148,12 +148,12 @@ static bool find_profile(struct cli_batch_text *t, struct base_error *err)
            read_seed(t, err);
 }
 
-static bool begin(struct cli_batch_text *t, const struct base_buffer *prompt, bool asks,
+static bool begin(struct cli_batch_text *t, const struct base_buffer *prompt, bool has_question,
                   struct base_error *err)
 {
     const struct cli_batch_context *c = t->context;
     if (t->is_chat) {
-        if (!begin_chat(t, prompt, asks, err)) return false;
+        if (!begin_chat(t, prompt, has_question, err)) return false;
     } else if (!cli_input_encode(&t->profile->request, c->model->tokenizer, prompt, &t->ids, err)) {
         return false;
     }
@@ -198,9 +198,9 @@ bool cli_batch_text_open(struct cli_batch_text *t, struct cli_batch_context *c, 
     *t = (struct cli_batch_text){.context = c, .number = number};
     bool ok = c->values->each ? fill_each(t, line, size, &prompt, err)
                               : parse_line(t, line, size, err) && read_prompt(t, &prompt, err);
-    const bool asks = c->values->each || text_json_member(t->line, "prompt");
+    const bool has_question = c->values->each || text_json_member(t->line, "prompt");
     ok = ok && cli_buffer_check(&prompt, err) && find_profile(t, err) &&
-         begin(t, &prompt, asks, err);
+         begin(t, &prompt, has_question, err);
     base_buffer_free(&prompt);
     return ok;
 }

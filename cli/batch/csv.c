@@ -98,7 +98,7 @@ static bool fail_column(const struct cli_csv *csv, const char *what, struct base
     return false;
 }
 
-/* Remarks on names in braces that are no columns. Other text in braces is text, such as JSON. */
+/* Notes names in braces that are no columns. Other text in braces is text, such as JSON. */
 static void note_unknown(const struct cli_csv *csv, const struct base_buffer *each)
 {
     static const char letters[] =

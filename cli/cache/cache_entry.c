@@ -14,21 +14,22 @@ enum { READERS = 4 }; /* threads that read a state in parallel */
 
 static const char magic[16] = "infer prefix 01";
 
-struct head {
+struct entry_header {
     char magic[16];
     uint64_t size, n_name, n_ids, state_size, reserved; /* reserved: 0 */
     char key[BASE_SHA256_HEX - 1];
     uint64_t checksum; /* of all bytes before the state, computed with this member as 0 */
 };
-_Static_assert(sizeof(struct head) == CLI_CACHE_HEAD, "no padding");
+_Static_assert(sizeof(struct entry_header) == CLI_CACHE_HEAD, "no padding");
 
 /* ---- Sizes ---- */
 
-struct places {
+struct entry_layout {
     uint64_t ids, checksums, n_pieces, state, end;
 };
 
-static bool find_places(uint64_t n_name, uint64_t n_ids, uint64_t state_size, struct places *p)
+static bool find_layout(uint64_t n_name, uint64_t n_ids, uint64_t state_size,
+                        struct entry_layout *p)
 {
     uint64_t id_bytes, sums;
     p->n_pieces = state_size / CLI_CACHE_PIECE + (state_size % CLI_CACHE_PIECE != 0);
@@ -43,9 +44,9 @@ static bool find_places(uint64_t n_name, uint64_t n_ids, uint64_t state_size, st
 
 bool cli_cache_size(uint64_t n_name, uint64_t n_ids, uint64_t state_size, uint64_t *size)
 {
-    struct places p;
+    struct entry_layout p;
     if (n_name > CLI_CACHE_NAME_MAX) n_name = CLI_CACHE_NAME_MAX;
-    if (!find_places(n_name, n_ids, state_size, &p)) return false;
+    if (!find_layout(n_name, n_ids, state_size, &p)) return false;
     *size = p.end;
     return true;
 }
@@ -72,7 +73,7 @@ static bool read_at(int fd, void *bytes, uint64_t size, uint64_t offset, struct 
 
 static uint64_t checksum_of_head(char *bytes, size_t size)
 {
-    struct head *h = (struct head *)(void *)bytes;
+    struct entry_header *h = (struct entry_header *)(void *)bytes;
     const uint64_t own = h->checksum;
     h->checksum = 0;
     const uint64_t sum = base_checksum(bytes, size, 0);
@@ -81,21 +82,21 @@ static uint64_t checksum_of_head(char *bytes, size_t size)
 }
 
 /* Checks that the fixed part fits the file, and computes the offsets of the other parts. */
-static bool check_sizes(const struct head *h, uint64_t size, struct places *p,
+static bool check_sizes(const struct entry_header *h, uint64_t size, struct entry_layout *p,
                         struct base_error *err)
 {
     if (memcmp(h->magic, magic, sizeof magic) != 0)
         return base_fail(err, BASE_FAILED, "not an entry of the prefix cache");
     if (h->n_name > CLI_CACHE_NAME_MAX || h->n_ids == 0 || h->n_ids > INT32_MAX ||
-        !find_places(h->n_name, h->n_ids, h->state_size, p) || p->end != size || h->size != size)
+        !find_layout(h->n_name, h->n_ids, h->state_size, p) || p->end != size || h->size != size)
         return base_fail(err, BASE_FAILED, "the sizes do not fit the file");
     return true;
 }
 
 bool cli_cache_head_read(int fd, struct cli_cache_head *h, struct base_error *err)
 {
-    struct head fixed;
-    struct places p;
+    struct entry_header fixed;
+    struct entry_layout p;
     struct stat st;
     *h = (struct cli_cache_head){0};
     if (fstat(fd, &st) != 0 || st.st_size < CLI_CACHE_HEAD)
@@ -273,14 +274,14 @@ static bool write_state(void *user, const void *bytes, uint64_t n, struct base_e
 }
 
 /* Writes the state after space for the head, then the head with the checksums. */
-static bool write_parts(struct writer *w, char *head, const struct places *p,
+static bool write_parts(struct writer *w, char *head, const struct entry_layout *p,
                         struct model_session *s, uint32_t seq, struct base_error *err)
 {
     const struct model_sink sink = {write_state, w};
     if (lseek(w->fd, (off_t)p->state, SEEK_SET) < 0) return fail_write(err);
     if (!model_seq_save(s, seq, &sink, err) || !flush(w, err)) return false;
     if (w->piece != w->n_pieces) return base_fail(err, BASE_FAILED, "the state has shrunk");
-    ((struct head *)(void *)head)->checksum = checksum_of_head(head, p->state);
+    ((struct entry_header *)(void *)head)->checksum = checksum_of_head(head, p->state);
     if (lseek(w->fd, 0, SEEK_SET) < 0 || !base_write_all(w->fd, head, p->state))
         return fail_write(err);
     return true;
@@ -289,16 +290,16 @@ static bool write_parts(struct writer *w, char *head, const struct places *p,
 bool cli_cache_write(int fd, const struct cli_cache_text *text, struct model_session *s,
                      uint32_t seq, uint64_t state_size, struct base_error *err)
 {
-    struct places p;
+    struct entry_layout p;
     const size_t n_name = text->n_name < CLI_CACHE_NAME_MAX ? text->n_name : CLI_CACHE_NAME_MAX;
-    if (!find_places(n_name, text->n_ids, state_size, &p))
+    if (!find_layout(n_name, text->n_ids, state_size, &p))
         return base_fail(err, BASE_FAILED, "the state is too large");
     char *head = calloc(1, p.state);
     struct writer w = {.fd = fd, .bytes = malloc(CLI_CACHE_PIECE), .n_pieces = p.n_pieces};
     bool ok = head && w.bytes;
     if (ok) {
-        struct head *h = (struct head *)(void *)head;
-        *h = (struct head){
+        struct entry_header *h = (struct entry_header *)(void *)head;
+        *h = (struct entry_header){
             .size = p.end, .n_name = n_name, .n_ids = text->n_ids, .state_size = state_size};
         memcpy(h->magic, magic, sizeof magic);
         memcpy(h->key, text->key, sizeof h->key);

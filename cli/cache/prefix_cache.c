@@ -47,7 +47,7 @@ struct cli_prefix_cache {
 
 /* ---- Opening ---- */
 
-static void remark(const struct base_error *err)
+static void note_unused(const struct base_error *err)
 {
     char text[1024];
     cli_note("the prefix cache is not used: %s", base_error_format(err, text, sizeof text));
@@ -96,7 +96,7 @@ struct cli_prefix_cache *cli_prefix_open(const struct cli_values *values, unsign
     struct cli_prefix_cache *c = calloc(1, sizeof *c);
     if (!c) {
         base_fail(&err, BASE_NO_MEMORY, "not enough memory");
-        remark(&err);
+        note_unused(&err);
         return NULL;
     }
     c->values = values;
@@ -113,7 +113,7 @@ struct cli_prefix_cache *cli_prefix_open(const struct cli_values *values, unsign
         if (!ok) cli_note("the prefix cache is not written: %s", err.text);
         return c;
     }
-    remark(&err);
+    note_unused(&err);
     cli_prefix_close(c);
     return NULL;
 }

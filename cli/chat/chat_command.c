@@ -36,12 +36,9 @@ static bool clear(struct cli_chat *c, const char *argument, enum cli_chat_next *
 static bool save(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
                  struct base_error *err)
 {
-    /* The messages of --messages are in memory, so /save may overwrite that file. */
-    struct cli_values reading = *c->values;
     struct base_output file;
     (void)next;
-    reading.messages = NULL;
-    const bool ok = cli_output_open(&file, argument, &reading, c->model.file, err) &&
+    const bool ok = cli_output_open(&file, argument, c->values, c->model.file, err) &&
                     chat_messages_write(c->messages, &file, err);
     if (!cli_output_close(&file, ok, err)) return false;
     cli_note("%zu messages written to %s", json_array_size(c->messages), argument);
@@ -117,8 +114,8 @@ static bool show(struct cli_chat *c, const char *argument, enum cli_chat_next *n
     return cli_chat_show(c, argument, err);
 }
 
-static bool leave(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
-                  struct base_error *err)
+static bool end_chat(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
+                     struct base_error *err)
 {
     (void)c;
     (void)argument;
@@ -140,9 +137,9 @@ static const struct command commands[] = {
     {"/set", "WHAT", false, "change an option, as in /set parameter temperature 0; /set lists them",
      set},
     {"/show", "WHAT", false, "info, parameters, system or template", show},
-    {"/exit", NULL, false, "end; so do /bye, /quit and Ctrl-D", leave},
-    {"/bye", NULL, false, NULL, leave},
-    {"/quit", NULL, false, NULL, leave},
+    {"/exit", NULL, false, "end; so do /bye, /quit and Ctrl-D", end_chat},
+    {"/bye", NULL, false, NULL, end_chat},
+    {"/quit", NULL, false, NULL, end_chat},
     {"/?", NULL, false, NULL, help},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };

@@ -6,7 +6,7 @@
 #include "text/json/json_number.h"
 #include <string.h>
 
-bool cli_chat_once_asks(const struct cli_values *values)
+bool cli_chat_once_may_have_question(const struct cli_values *values)
 {
     return !values->messages || values->prompt || values->file || cli_stdin_is_piped();
 }
@@ -25,8 +25,9 @@ bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model
     const struct chat_request *r = &c->values->request;
     struct base_buffer *begun = &c->prompt.begun;
     /* With --messages an empty pipe adds no question. */
-    const bool must_ask = !c->values->messages || c->values->prompt || c->values->file;
-    if (must_ask && question->size == 0) return base_fail(err, BASE_USAGE, "the question is empty");
+    const bool needs_question = !c->values->messages || c->values->prompt || c->values->file;
+    if (needs_question && question->size == 0)
+        return base_fail(err, BASE_USAGE, "the question is empty");
     if (question->size &&
         !chat_messages_add(c->messages, "user", question->data, question->size, r, err))
         return false;

@@ -22,7 +22,7 @@ struct cli_chat_once {
 bool cli_chat_once_read(struct cli_chat_once *c, const struct cli_values *values,
                         struct base_error *err);
 /* Returns whether -p, -f or standard input may contain a question; false with only --messages. */
-bool cli_chat_once_asks(const struct cli_values *values);
+bool cli_chat_once_may_have_question(const struct cli_values *values);
 /* Adds the question and renders the prompt; the model must have its file and tokenizer. */
 bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model,
                           const struct base_buffer *question, struct base_error *err);

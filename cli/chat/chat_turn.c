@@ -233,7 +233,7 @@ static bool generate(struct cli_chat *c, struct base_error *err)
     if (!generate_request_begin(request, &prompt, err)) return false;
     cli_model_progress_length(&c->model, prompt.n);
     const bool ok =
-        generate_run_with(request, c->generation.draft.draft, take_piece, c, &c->outcome, err);
+        generate_run(request, c->generation.draft.draft, take_piece, c, &c->outcome, err);
     cli_progress_end();
     if (!ok || !chat_reply_end(&c->reply, err)) return false;
     cli_wrap_flush(&c->wrap, &c->piece);

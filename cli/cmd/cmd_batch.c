@@ -31,19 +31,19 @@ enum {
 };
 
 /* A line whose answer has not been written. */
-struct entry {
+struct batch_line {
     struct batch *batch;
-    struct entry *before, *next; /* neighbours in the order of the input */
-    size_t size;                 /* bytes of the line */
-    uint64_t number, hash;       /* of the line */
+    struct batch_line *before, *next; /* neighbours in the order of the input */
+    size_t size;                      /* bytes of the line */
+    uint64_t number, hash;            /* of the line */
     struct cli_batch_text text;
     struct base_buffer answer; /* the complete line, once it is ready */
     bool done;
 };
 
 struct batch {
-    struct cli_values values; /* of the command, with texts in place of files */
-    struct base_keep keep;    /* these texts */
+    struct cli_values *values; /* with texts in place of files of constraints */
+    struct base_keep keep;     /* these texts */
     struct cli_model model;
     struct cli_batch_context context;
     struct generate_scheduler *scheduler;
@@ -53,8 +53,8 @@ struct batch {
     struct cli_batch_output output;
     struct base_output file; /* of -o */
     struct cli_shard shard;
-    struct entry *first, *last;
-    uint64_t n_open, n_open_bytes; /* entries */
+    struct batch_line *first, *last;
+    uint64_t n_open, n_open_bytes; /* lines without an answer */
     uint64_t n_part;               /* lines of this part, including those with an earlier answer */
     uint64_t n_answers, n_failed;  /* in this run */
     uint64_t n_read, n_generated;  /* tokens */
@@ -72,16 +72,23 @@ static bool read_source(struct batch *b, const char **text, struct base_error *e
     return *text && !err->code;
 }
 
+/* Checks that outputs are no inputs, before texts replace the names of files. */
+static bool check_outputs(const struct cli_values *v, struct base_error *err)
+{
+    return (!v->resume || cli_output_check(v->resume, v, NULL, err)) &&
+           (!v->output || cli_output_check(v->output, v, NULL, err));
+}
+
 /* Reads a grammar or schema into memory, before the sandbox forbids opening files, and compiles it,
  * so that an error names the file. The file is read once: it may be a pipe. */
 static bool own_constraint(struct batch *b, struct base_error *err)
 {
-    struct generate_constraint_source *s = &b->values.request.generate.constraint;
+    struct generate_constraint_source *s = &b->values->request.generate.constraint;
     const char **text = s->grammar ? &s->grammar : &s->schema, *file = *text;
     struct cli_generation g = {.no_notes = true, .texts_only = file && access(file, R_OK) == 0};
     const bool is_file = g.texts_only;
     if (is_file && !read_source(b, text, err)) return false;
-    const bool ok = cli_generation_prepare(&g, &b->values.request, false, err);
+    const bool ok = cli_generation_prepare(&g, &b->values->request, false, err);
     cli_generation_close(&g);
     if (!ok && is_file &&
         (strcmp(err->item, "--grammar") == 0 || strcmp(err->item, "--json-schema") == 0)) {
@@ -91,10 +98,9 @@ static bool own_constraint(struct batch *b, struct base_error *err)
     return ok;
 }
 
-/* `given` has the names of files, whose texts are in b->values. */
-static bool open_streams(struct batch *b, const struct cli_values *given, struct base_error *err)
+static bool open_streams(struct batch *b, struct base_error *err)
 {
-    const struct cli_values *v = &b->values;
+    const struct cli_values *v = b->values;
     const bool plain = cli_batch_is_plain(v);
     char model[BASE_SHA256_HEX] = "";
     if (v->resume) cli_model_hash_pieces(b->model.file, false, model);
@@ -106,9 +112,9 @@ static bool open_streams(struct batch *b, const struct cli_values *given, struct
                             "plain answers hold no probabilities: add --json");
     if (!cli_shard_find(v, &b->shard, err) ||
         !cli_batch_input_open(&b->input, v->file, "batch", err) ||
-        (v->resume && !cli_output_check(v->resume, given, b->model.file, err)) ||
+        (v->resume && !cli_output_check(v->resume, v, b->model.file, err)) ||
         !cli_batch_output_open(&b->output, v->resume, plain, plain && v->csv, model, err) ||
-        (v->output && !cli_output_open(&b->file, v->output, given, b->model.file, err)))
+        (v->output && !cli_output_open(&b->file, v->output, v, b->model.file, err)))
         return false;
     if (v->output) b->output.file = &b->file;
     return true;
@@ -119,17 +125,18 @@ static bool open_streams(struct batch *b, const struct cli_values *given, struct
 static bool open_scheduler(struct batch *b, struct base_error *err)
 {
     uint32_t n_slots;
-    if (!cli_model_open_slots(&b->model, &b->values, STANDARD_SLOTS, KEPT, &n_slots, err) ||
-        !cli_draft_open(&b->draft, &b->values, &b->model, err))
+    if (!cli_model_open_slots(&b->model, b->values, (uint32_t)b->values->ctx_size, STANDARD_SLOTS,
+                              KEPT, &n_slots, err) ||
+        !cli_draft_open(&b->draft, b->values, &b->model, err))
         return false;
     const struct generate_model model = {
         .model = b->model.model, .tokenizer = b->model.tokenizer, .session = b->model.session};
     const struct generate_scheduler_options o = {.n_slots = n_slots,
-                                                 .n_step = (uint32_t)b->values.batch_size,
+                                                 .n_step = (uint32_t)b->values->batch_size,
                                                  .store = cli_prefix_store(b->cache),
                                                  .draft = b->draft.draft};
     b->scheduler = b->context.profiles.scheduler = generate_scheduler_new(&model, &o, err);
-    if (b->scheduler && b->values.verbose) {
+    if (b->scheduler && b->values->verbose) {
         cli_model_note(&b->model);
         cli_note("%u texts together; part %llu of %llu%s%s", n_slots,
                  (unsigned long long)b->shard.index + 1, (unsigned long long)b->shard.count,
@@ -138,21 +145,21 @@ static bool open_scheduler(struct batch *b, struct base_error *err)
     return b->scheduler != NULL;
 }
 
-static bool open_all(struct batch *b, const struct cli_values *values, struct base_error *err)
+static bool open_all(struct batch *b, struct cli_values *values, struct base_error *err)
 {
-    b->values = *values;
-    if ((values->lines || values->csv) && !values->each) b->values.each = "{}";
+    b->values = values;
+    if ((values->lines || values->csv) && !values->each) values->each = "{}";
     b->input.csv = values->csv;
-    if (!cli_prefix_check(values, err) || !own_constraint(b, err) ||
-        !cli_model_open_file(&b->model, &b->values, err) || !open_streams(b, values, err) ||
+    if (!cli_prefix_check(values, err) || !check_outputs(values, err) || !own_constraint(b, err) ||
+        !cli_model_open_file(&b->model, b->values, err) || !open_streams(b, err) ||
         !cli_model_open_tokenizer(&b->model, err))
         return false;
-    b->cache = cli_prefix_open(&b->values, SHARED_STORED);
+    b->cache = cli_prefix_open(b->values, SHARED_STORED);
     if (!values->no_sandbox)
         cli_sandbox_limit(values->output ? values->output : cli_prefix_file(b->cache));
-    if (!cli_model_open_weights(&b->model, &b->values, err)) return false;
+    if (!cli_model_open_weights(&b->model, b->values, err)) return false;
     cli_prefix_choose(b->cache, &b->model);
-    if (!cli_batch_context_open(&b->context, &b->values, &b->model, err) || !open_scheduler(b, err))
+    if (!cli_batch_context_open(&b->context, b->values, &b->model, err) || !open_scheduler(b, err))
         return false;
     if (!values->no_sandbox)
         cli_sandbox_close(b->file.unfinished ? CLI_SANDBOX_RENAME : cli_prefix_allows(b->cache));
@@ -161,64 +168,64 @@ static bool open_all(struct batch *b, const struct cli_values *values, struct ba
 
 /* ---- Answers ---- */
 
-static void free_entry(struct batch *b, struct entry *e)
+static void free_line(struct batch *b, struct batch_line *l)
 {
-    *(e->before ? &e->before->next : &b->first) = e->next;
-    *(e->next ? &e->next->before : &b->last) = e->before;
+    *(l->before ? &l->before->next : &b->first) = l->next;
+    *(l->next ? &l->next->before : &b->last) = l->before;
     b->n_open--;
-    b->n_open_bytes -= e->size;
-    cli_batch_text_close(&e->text);
-    base_buffer_free(&e->answer);
-    free(e);
+    b->n_open_bytes -= l->size;
+    cli_batch_text_close(&l->text);
+    base_buffer_free(&l->answer);
+    free(l);
 }
 
-static bool write_entry(struct batch *b, struct entry *e, struct base_error *err)
+static bool write_answer(struct batch *b, struct batch_line *l, struct base_error *err)
 {
-    const bool ok = cli_batch_output_write(&b->output, e->number, e->hash, &e->answer, err);
+    const bool ok = cli_batch_output_write(&b->output, l->number, l->hash, &l->answer, err);
     b->n_answers += ok;
-    free_entry(b, e);
+    free_line(b, l);
     return ok;
 }
 
 /* Called when an answer is complete: writes the answers that can be written in order. */
-static bool finish(struct entry *e, struct base_error *err)
+static bool finish(struct batch_line *l, struct base_error *err)
 {
-    struct batch *b = e->batch;
-    cli_batch_text_close(&e->text);
-    e->done = true;
+    struct batch *b = l->batch;
+    cli_batch_text_close(&l->text);
+    l->done = true;
     cli_progress_add(1);
-    if (b->values.unordered) return write_entry(b, e, err);
+    if (b->values->unordered) return write_answer(b, l, err);
     while (b->first && b->first->done)
-        if (!write_entry(b, b->first, err)) return false;
+        if (!write_answer(b, b->first, err)) return false;
     return true;
 }
 
-static bool fail_entry(struct entry *e, const struct base_error *failed, struct base_error *err)
+static bool fail_line(struct batch_line *l, const struct base_error *failed, struct base_error *err)
 {
-    e->batch->n_failed++;
-    cli_batch_text_fail(&e->text, failed, &e->answer);
-    return finish(e, err);
+    l->batch->n_failed++;
+    cli_batch_text_fail(&l->text, failed, &l->answer);
+    return finish(l, err);
 }
 
 static bool take(void *user, const struct generate_piece *piece, struct base_error *err)
 {
-    struct entry *e = user;
-    return cli_batch_text_take(&e->text, piece, err);
+    struct batch_line *l = user;
+    return cli_batch_text_take(&l->text, piece, err);
 }
 
 static bool end(void *user, const struct generate_outcome *outcome, const struct base_error *failed,
                 struct base_error *err)
 {
-    struct entry *e = user;
+    struct batch_line *l = user;
     bool cut = false;
-    if (failed) return fail_entry(e, failed, err);
+    if (failed) return fail_line(l, failed, err);
     if (outcome->ending == GENERATE_END_INTERRUPTED)
         return base_fail(err, BASE_INTERRUPTED, "interrupted");
-    e->batch->n_read += outcome->n_read;
-    e->batch->n_generated += outcome->n_generated;
-    if (!cli_batch_text_end(&e->text, outcome, &cut, &e->answer, err)) return false;
-    e->batch->n_failed += cut;
-    return finish(e, err);
+    l->batch->n_read += outcome->n_read;
+    l->batch->n_generated += outcome->n_generated;
+    if (!cli_batch_text_end(&l->text, outcome, &cut, &l->answer, err)) return false;
+    l->batch->n_failed += cut;
+    return finish(l, err);
 }
 
 /* ---- Reading lines ---- */
@@ -229,30 +236,31 @@ static uint64_t hash_of(const struct batch *b, const char *line, size_t size)
     char hex[BASE_SHA256_HEX];
     struct base_sha256 h;
     base_sha256_init(&h);
-    if (b->values.each) base_sha256_add(&h, b->values.each, strlen(b->values.each) + 1);
+    if (b->values->each) base_sha256_add(&h, b->values->each, strlen(b->values->each) + 1);
     base_sha256_add(&h, line, size);
     base_sha256_hex(&h, hex);
     hex[16] = '\0';
     return strtoull(hex, NULL, 16);
 }
 
-static struct entry *new_entry(struct batch *b, size_t size, uint64_t hash, struct base_error *err)
+static struct batch_line *new_line(struct batch *b, size_t size, uint64_t hash,
+                                   struct base_error *err)
 {
-    struct entry *e = calloc(1, sizeof *e);
-    if (!e) {
+    struct batch_line *l = calloc(1, sizeof *l);
+    if (!l) {
         base_fail(err, BASE_NO_MEMORY, "not enough memory for another line");
         return NULL;
     }
-    e->batch = b;
-    e->size = size;
-    e->number = b->input.number;
-    e->hash = hash;
-    e->before = b->last;
-    *(b->last ? &b->last->next : &b->first) = e;
-    b->last = e;
+    l->batch = b;
+    l->size = size;
+    l->number = b->input.number;
+    l->hash = hash;
+    l->before = b->last;
+    *(b->last ? &b->last->next : &b->first) = l;
+    b->last = l;
     b->n_open++;
     b->n_open_bytes += size;
-    return e;
+    return l;
 }
 
 static bool begin_table(struct batch *b, const char *line, size_t size, struct base_error *err)
@@ -267,19 +275,19 @@ static bool begin_table(struct batch *b, const char *line, size_t size, struct b
 /* Returns whether a blank line is one of the texts: a plain line, or a record of one column. */
 static bool blanks_count(const struct batch *b)
 {
-    return b->values.each && (!b->values.csv || b->context.csv.n_columns == 1);
+    return b->values->each && (!b->values->csv || b->context.csv.n_columns == 1);
 }
 
 static bool take_line(struct batch *b, const char *line, size_t size, struct base_error *err)
 {
     const uint64_t number = b->input.number;
     if (!blanks_count(b) && !b->input.too_long && cli_batch_is_blank(line, size)) return true;
-    const bool is_header = b->values.csv && !b->context.csv.name;
+    const bool is_header = b->values->csv && !b->context.csv.name;
     const bool is_part = cli_shard_has(&b->shard, number);
     if (is_header || !is_part) cli_progress_skip(1);
     if (is_header) return begin_table(b, line, size, err);
     if (!is_part) return true;
-    if (b->values.csv && b->input.unfinished && b->input.quotes == CLI_QUOTES_OPEN) {
+    if (b->values->csv && b->input.unfinished && b->input.quotes == CLI_QUOTES_OPEN) {
         cli_note("record %llu: the quotes that open in it never close", (unsigned long long)number);
         b->n_failed++;
         return true;
@@ -292,20 +300,20 @@ static bool take_line(struct batch *b, const char *line, size_t size, struct bas
         return true;
     }
     struct base_error wrong = BASE_ERROR_INIT;
-    struct entry *e = new_entry(b, size, hash, err);
-    if (!e) return false;
+    struct batch_line *l = new_line(b, size, hash, err);
+    if (!l) return false;
     if (b->input.too_long) {
-        e->text = (struct cli_batch_text){.context = &b->context, .number = number};
+        l->text = (struct cli_batch_text){.context = &b->context, .number = number};
         base_fail(&wrong, BASE_TOO_LONG, "the line is longer than %d MiB",
                   CLI_BATCH_LINE_MAX >> 20);
-        return fail_entry(e, &wrong, err);
+        return fail_line(l, &wrong, err);
     }
-    if (!cli_batch_text_open(&e->text, &b->context, number, line, size, &wrong))
-        return wrong.code == BASE_INTERRUPTED ? base_goes_on(err) : fail_entry(e, &wrong, err);
-    e->text.job.sink = take;
-    e->text.job.end = end;
-    e->text.job.user = e;
-    generate_scheduler_add(b->scheduler, &e->text.job);
+    if (!cli_batch_text_open(&l->text, &b->context, number, line, size, &wrong))
+        return wrong.code == BASE_INTERRUPTED ? base_goes_on(err) : fail_line(l, &wrong, err);
+    l->text.job.sink = take;
+    l->text.job.end = end;
+    l->text.job.user = l;
+    generate_scheduler_add(b->scheduler, &l->text.job);
     return true;
 }
 
@@ -372,12 +380,12 @@ static bool report(const struct batch *b, struct base_error *err)
 {
     const double seconds = base_seconds() - b->start;
     const uint64_t n_failed = b->n_failed + b->output.n_failed;
-    if (b->values.verbose)
+    if (b->values->verbose)
         cli_note("%llu answers in %.1f s; %llu tokens read, %llu generated, %.1f tokens/s",
                  (unsigned long long)b->n_answers, seconds, (unsigned long long)b->n_read,
                  (unsigned long long)b->n_generated,
                  seconds > 0 ? (double)b->n_generated / seconds : 0);
-    if (b->values.verbose) cli_draft_note(&b->draft);
+    if (b->values->verbose) cli_draft_note(&b->draft);
     if (b->context.n_empty)
         cli_note("empty answers: %llu of %llu; line %llu: %s",
                  (unsigned long long)b->context.n_empty, (unsigned long long)b->n_answers,
@@ -385,12 +393,12 @@ static bool report(const struct batch *b, struct base_error *err)
     if (n_failed == 0) return true;
     return base_fail(err, BASE_FAILED, "%llu of %llu lines failed%s", (unsigned long long)n_failed,
                      (unsigned long long)(b->n_answers + b->output.n_held),
-                     cli_batch_is_plain(&b->values) ? "" : ": their answers have an \"error\"");
+                     cli_batch_is_plain(b->values) ? "" : ": their answers have an \"error\"");
 }
 
 static void close_all(struct batch *b)
 {
-    while (b->first) free_entry(b, b->first);
+    while (b->first) free_line(b, b->first);
     generate_scheduler_free(b->scheduler);
     cli_draft_close(&b->draft);
     cli_prefix_close(b->cache);
@@ -403,7 +411,7 @@ static void close_all(struct batch *b)
     free(b);
 }
 
-static bool cmd_batch(const struct cli_values *values, struct base_error *err)
+static bool cmd_batch(struct cli_values *values, struct base_error *err)
 {
     struct batch *b = calloc(1, sizeof *b);
     if (!b) return base_fail(err, BASE_NO_MEMORY, "not enough memory");

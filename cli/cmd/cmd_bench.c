@@ -39,15 +39,14 @@ struct limits {
 
 /* A model on an engine of some number of threads. */
 struct subject {
-    struct cli_values values; /* of the command, with the values of the subject and the setup */
     struct cli_model model;
     struct work work;
     struct limits *limits;
 };
 
 struct bench {
-    const struct cli_values *values;
-    struct subject *subject; /* [models][thread counts] */
+    struct cli_values *values; /* with those of the latest subject and setup */
+    struct subject *subject;   /* [models][thread counts] */
     size_t n_subjects;
     struct limits limits[CLI_INTEGERS_MAX]; /* [thread counts] */
     struct cli_bench_setup *setup;          /* [n_setups], subject by subject */
@@ -271,10 +270,10 @@ static bool run_setup(struct bench *b, struct subject *u, size_t setup, struct b
 {
     struct cli_bench_setup *s = &b->setup[setup];
     struct base_buffer out = BASE_BUFFER_INIT;
-    u->values.batch_size = s->batch_size;
-    u->values.cache_type_k = s->type_k;
-    u->values.cache_type_v = s->type_v;
-    bool ok = cli_model_open_session(&u->model, &u->values, b->n_seq, b->n_ids, err);
+    b->values->batch_size = s->batch_size;
+    b->values->cache_type_k = s->type_k;
+    b->values->cache_type_v = s->type_v;
+    bool ok = cli_model_open_session(&u->model, b->values, b->n_seq, b->n_ids, err);
     if (ok && b->values->verbose) cli_model_note(&u->model);
     for (size_t i = setup * b->n_tests; ok && i < (setup + 1) * b->n_tests; i++) {
         ok = measure_limits(u, err) && run_test(b, u, &b->table.row[i], err) &&
@@ -328,20 +327,18 @@ static bool no_memory(struct base_error *err)
 /* Opens each model on an engine for each number of threads. */
 static bool open_subjects(struct bench *b, struct base_error *err)
 {
-    const struct cli_values *v = b->values;
+    struct cli_values *v = b->values;
     const size_t n_models = v->models.count ? v->models.count : 1,
                  n_threads = v->thread_counts.count;
     b->subject = calloc(n_models * n_threads, sizeof *b->subject);
     if (!b->subject) return no_memory(err);
     for (size_t i = 0; i < n_models * n_threads; i++) {
         struct subject *u = &b->subject[i];
-        u->values = *v;
-        u->values.model = v->models.count ? v->models.item[i / n_threads] : NULL;
-        u->values.threads = v->thread_counts.item[i % n_threads];
+        v->model = v->models.count ? v->models.item[i / n_threads] : NULL;
+        v->threads = v->thread_counts.item[i % n_threads];
         u->limits = &b->limits[i % n_threads];
         b->n_subjects++;
-        if (!cli_model_open_file(&u->model, &u->values, err) ||
-            !cli_model_open_weights(&u->model, &u->values, err))
+        if (!cli_model_open_file(&u->model, v, err) || !cli_model_open_weights(&u->model, v, err))
             return false;
         u->work = count_work(u->model.file, model_facts(u->model.model));
     }
@@ -497,7 +494,7 @@ static void free_all(struct bench *b)
     free(b->step);
 }
 
-static bool cmd_bench(const struct cli_values *values, struct base_error *err)
+static bool cmd_bench(struct cli_values *values, struct base_error *err)
 {
     struct bench b = {.values = values};
     base_output_init(&b.svg);

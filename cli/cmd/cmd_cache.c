@@ -12,7 +12,7 @@
 enum { SECONDS_OF_DAY = 24 * 60 * 60 };
 
 /* A file of the folder, as `infer cache` lists it. */
-struct row {
+struct file_row {
     struct cli_cache_file *file;
     struct cli_cache_head head;
     struct base_error error; /* why the file cannot be used */
@@ -20,10 +20,10 @@ struct row {
 };
 
 static bool read_row(const struct cli_cache_folder *folder, struct cli_cache_file *file,
-                     struct row *row)
+                     struct file_row *row)
 {
     const int fd = cli_cache_file_open(folder, file);
-    *row = (struct row){.file = file, .error = BASE_ERROR_INIT};
+    *row = (struct file_row){.file = file, .error = BASE_ERROR_INIT};
     row->age = (int64_t)time(NULL) - file->used_ns / 1000000000;
     if (row->age < 0) row->age = 0;
     if (fd < 0) return base_fail(&row->error, BASE_FAILED, "others can write to it");
@@ -32,7 +32,7 @@ static bool read_row(const struct cli_cache_folder *folder, struct cli_cache_fil
     return ok;
 }
 
-static bool is_meant(const struct cli_values *v, const struct row *r)
+static bool is_meant(const struct cli_values *v, const struct file_row *r)
 {
     const char *name = v->n_arguments ? v->argument[0] : "";
     const size_t n = strlen(name);
@@ -53,7 +53,7 @@ static void add_age(struct base_buffer *out, int64_t seconds)
                            units[i].name);
 }
 
-static void add_text(const struct row *r, struct base_buffer *out)
+static void add_text(const struct file_row *r, struct base_buffer *out)
 {
     base_buffer_add_format(out, "%9.1f MB ", (double)r->file->size / 1e6);
     add_age(out, r->age);
@@ -65,7 +65,7 @@ static void add_text(const struct row *r, struct base_buffer *out)
     base_buffer_add_text(out, "\n");
 }
 
-static void add_json(const struct row *r, bool first, struct base_buffer *out)
+static void add_json(const struct file_row *r, bool first, struct base_buffer *out)
 {
     const bool bad = r->error.code != BASE_OK;
     base_buffer_add_format(out, "%s{\"bytes\":%llu,\"age_seconds\":%lld,", first ? "" : ",\n",
@@ -78,18 +78,18 @@ static void add_json(const struct row *r, bool first, struct base_buffer *out)
     base_buffer_add_text(out, "}");
 }
 
-struct total {
+struct file_total {
     size_t n;
     uint64_t bytes;
 };
 
-static struct total handle_rows(const struct cli_values *v, struct cli_cache_folder *folder,
-                                struct base_buffer *out, struct base_error *err)
+static struct file_total handle_rows(const struct cli_values *v, struct cli_cache_folder *folder,
+                                     struct base_buffer *out, struct base_error *err)
 {
-    struct total t = {0};
+    struct file_total t = {0};
     if (v->json && !v->clear) base_buffer_add_text(out, "[");
     for (size_t i = 0; i < folder->count; i++) {
-        struct row r;
+        struct file_row r;
         read_row(folder, &folder->file[i], &r);
         if (r.error.code == BASE_NO_MEMORY) { /* which says nothing about the entry */
             *err = r.error;
@@ -111,12 +111,12 @@ static struct total handle_rows(const struct cli_values *v, struct cli_cache_fol
     return t;
 }
 
-static bool cmd_cache(const struct cli_values *values, struct base_error *err)
+static bool cmd_cache(struct cli_values *values, struct base_error *err)
 {
     struct cli_cache_folder folder;
     struct base_buffer out = BASE_BUFFER_INIT, inside = BASE_BUFFER_INIT;
     struct base_error failed = BASE_ERROR_INIT;
-    struct total t = {0};
+    struct file_total t = {0};
     bool missing, ok = true;
     if (cli_cache_folder_open(&folder, values->cache ? values->cache : "auto", false, &missing,
                               &failed)) {

@@ -52,8 +52,8 @@ static const char *command_word(const char *text)
     return NULL;
 }
 
-/* Handles a message, or a command (not if `is_text`); *leave: it was the last one. */
-static bool take(struct cli_chat *c, const struct base_buffer *text, bool is_text, bool *leave,
+/* Handles a message, or a command (not if `is_text`); *ends: it was the last one. */
+static bool take(struct cli_chat *c, const struct base_buffer *text, bool is_text, bool *ends,
                  struct base_error *err)
 {
     const bool obeys = !is_text && (c->interactive || c->values->commands);
@@ -76,7 +76,7 @@ static bool take(struct cli_chat *c, const struct base_buffer *text, bool is_tex
         *err = BASE_ERROR_INIT;
         return true;
     }
-    *leave = next == CLI_CHAT_LEAVE;
+    *ends = next == CLI_CHAT_LEAVE;
     return ok && (next != CLI_CHAT_ANSWER || answer(c, is_new, err));
 }
 
@@ -90,18 +90,18 @@ static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error 
 {
     struct base_buffer text = BASE_BUFFER_INIT;
     const bool reads = has_lines(c);
-    bool ok = true, leave = false, is_text;
+    bool ok = true, ends = false, is_text;
     if (c->values->prompt) {
         cli_input_add(&c->request, c->values->prompt, &text);
         base_buffer_add_text(&text, "");
-        ok = cli_buffer_check(&text, err) && take(c, &text, true, &leave, err);
+        ok = cli_buffer_check(&text, err) && take(c, &text, true, &ends, err);
         base_buffer_clear(&text);
     }
-    while (ok && !leave && reads) {
+    while (ok && !ends && reads) {
         const enum cli_line_result result = cli_lines_next(lines, &text, &is_text, err);
         if (result == CLI_LINE_READ && text.size) {
             cli_lines_hide_typing(lines, true);
-            ok = take(c, &text, is_text, &leave, err);
+            ok = take(c, &text, is_text, &ends, err);
             cli_lines_hide_typing(lines, false);
         } else if (result == CLI_LINE_INTERRUPTED && !c->interactive)
             ok = base_fail(err, BASE_INTERRUPTED, "interrupted");
@@ -114,7 +114,7 @@ static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error 
     return ok;
 }
 
-static bool cmd_chat(const struct cli_values *values, struct base_error *err)
+static bool cmd_chat(struct cli_values *values, struct base_error *err)
 {
     if (!cli_prefix_check(values, err)) return false;
     struct cli_chat c = {.values = values,
@@ -134,6 +134,7 @@ static bool cmd_chat(const struct cli_values *values, struct base_error *err)
     }
     bool ok = cli_messages_open(values->messages, &values->request.chat, &c.messages, err) &&
               cli_chat_open(&c, err);
+    values->messages = NULL; /* they are in memory, so /save may overwrite that file */
     if (ok && values->verbose) cli_model_note(&c.model);
     if (ok) lines = cli_lines_open(c.interactive, c.colour, !values->no_history, err);
     if (ok && lines && c.interactive) {

@@ -48,7 +48,7 @@ static bool refuse_tokens(const struct constraint *c, struct base_error *err)
     return true;
 }
 
-static bool cmd_check(const struct cli_values *values, struct base_error *err)
+static bool cmd_check(struct cli_values *values, struct base_error *err)
 {
     struct constraint *constraint = NULL;
     struct base_buffer text = BASE_BUFFER_INIT;

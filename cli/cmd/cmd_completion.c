@@ -233,7 +233,7 @@ static void offer_all(struct typing *t)
 
 /* ---- The command ---- */
 
-static bool cmd_completion(const struct cli_values *values, struct base_error *err)
+static bool cmd_completion(struct cli_values *values, struct base_error *err)
 {
     static const struct {
         const char *shell, *script;

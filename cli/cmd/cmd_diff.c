@@ -334,7 +334,7 @@ static bool diff(struct diff *d, struct base_error *err)
     return cli_write_buffer(&d->out, err);
 }
 
-static bool cmd_diff(const struct cli_values *values, struct base_error *err)
+static bool cmd_diff(struct cli_values *values, struct base_error *err)
 {
     struct diff d = {.json = values->json || strcmp(values->format, "json") == 0,
                      .all = values->all};

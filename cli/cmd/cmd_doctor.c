@@ -252,7 +252,7 @@ static void add_json(const struct doctor *d, struct base_buffer *out)
 {
     const struct cli_machine *m = &d->machine;
     char why[600];
-    base_buffer_add_text(out, "{\"version\":\"" CLI_VERSION_TEXT "\",\"cpu\":{");
+    base_buffer_add_text(out, "{\"version\":\"" INFER_VERSION "\",\"cpu\":{");
     base_buffer_add_string(out, "name", m->cpu);
     base_buffer_add_text(out, m->features_known ? ",\"features\":[" : ",\"features\":null");
     for (int i = 0; i < m->n_features; i++)
@@ -306,7 +306,7 @@ static void add_text(const struct doctor *d, struct base_buffer *out)
         base_buffer_add_format(out, "-> %s\n", d->advice[i].data ? d->advice[i].data : "");
 }
 
-static bool cmd_doctor(const struct cli_values *values, struct base_error *err)
+static bool cmd_doctor(struct cli_values *values, struct base_error *err)
 {
     struct doctor d = {.values = values};
     struct base_buffer out = BASE_BUFFER_INIT;

@@ -359,7 +359,7 @@ static bool write_file(const struct edit *e, struct gguf_writer *w, struct base_
            (!e->in_place || check_there(e, err)) && gguf_writer_end(w, err);
 }
 
-static bool cmd_edit(const struct cli_values *values, struct base_error *err)
+static bool cmd_edit(struct cli_values *values, struct base_error *err)
 {
     struct edit e = {.values = values, .in_place = !values->output, .lock = -1};
     const char *in = values->argument[0];

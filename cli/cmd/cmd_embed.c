@@ -21,7 +21,7 @@ enum { TEXTS_AT_ONCE = 512, BYTES_AT_ONCE = 4 << 20 };
 enum form { FORM_JSONL, FORM_JSON, FORM_F32, FORM_NPY, FORM_MATRIX };
 
 /* A text and its rows. */
-struct item {
+struct embed_text {
     uint64_t number;       /* of the line, or file, from 1 on */
     struct base_buffer id; /* as JSON; empty: none */
     size_t first, n;       /* of the rows */
@@ -33,12 +33,12 @@ struct embed {
     enum form form;
     struct base_buffer prefix;
     struct cli_batch_input input;
-    struct item item[TEXTS_AT_ONCE]; /* texts that have no answer yet */
-    struct cli_embed_rows rows;      /* theirs */
-    size_t n_items, n_bytes;
-    uint64_t n_rows, n_tokens; /* written, or in `held` */
-    struct base_buffer held;   /* numbers of npy and --matrix */
-    struct base_output file;   /* -o */
+    struct embed_text held[TEXTS_AT_ONCE]; /* texts that have no answer yet */
+    struct cli_embed_rows rows;            /* theirs */
+    size_t n_held, n_bytes;
+    uint64_t n_rows, n_tokens;  /* written, or in `numbers` */
+    struct base_buffer numbers; /* numbers of npy and --matrix */
+    struct base_output file;    /* -o */
 };
 
 /* ---- Output ---- */
@@ -59,12 +59,12 @@ static void add_numbers(const struct embed *s, const float *v, struct base_buffe
 
 /* Adds {"line":1,"id":"a","part":0,"tokens":7,"embedding":[..]}: "embeddings" without pooling, one
  * for each token, "scores" of a classifier. */
-static void add_line(const struct embed *s, const struct item *it, size_t part,
+static void add_line(const struct embed *s, const struct embed_text *t, size_t part,
                      const struct cli_embed_row *r, struct base_buffer *out)
 {
     const bool many = s->e.pooling == MODEL_POOL_NONE;
-    base_buffer_add_format(out, "{\"line\":%llu,", (unsigned long long)it->number);
-    if (it->id.size) base_buffer_add_format(out, "\"id\":%s,", it->id.data);
+    base_buffer_add_format(out, "{\"line\":%llu,", (unsigned long long)t->number);
+    if (t->id.size) base_buffer_add_format(out, "\"id\":%s,", t->id.data);
     if (s->values->pieces.count) base_buffer_add_format(out, "\"part\":%zu,", part);
     base_buffer_add_format(out, "\"tokens\":%zu,\"%s\":%s", r->ids.count,
                            many                              ? "embeddings"
@@ -90,11 +90,12 @@ static void add_data(const struct embed *s, const struct cli_embed_row *r, struc
     }
 }
 
-static void add_row(struct embed *s, const struct item *it, size_t part, struct base_buffer *out)
+static void add_row(struct embed *s, const struct embed_text *t, size_t part,
+                    struct base_buffer *out)
 {
-    const struct cli_embed_row *r = &s->rows.row[it->first + part];
-    struct base_buffer *bytes = s->form == FORM_F32 ? out : &s->held;
-    if (s->form == FORM_JSONL) add_line(s, it, part, r, out);
+    const struct cli_embed_row *r = &s->rows.row[t->first + part];
+    struct base_buffer *bytes = s->form == FORM_F32 ? out : &s->numbers;
+    if (s->form == FORM_JSONL) add_line(s, t, part, r, out);
     if (s->form == FORM_JSON) add_data(s, r, out);
     for (size_t i = 0; s->form >= FORM_F32 && i < r->n_rows; i++)
         base_buffer_add(bytes, cli_embed_row(&s->e, r, i), s->e.size * sizeof *r->v);
@@ -102,24 +103,24 @@ static void add_row(struct embed *s, const struct item *it, size_t part, struct 
     s->n_tokens += r->ids.count;
 }
 
-static void drop_items(struct embed *s)
+static void drop_held(struct embed *s)
 {
-    while (s->n_items > 0) base_buffer_free(&s->item[--s->n_items].id);
+    while (s->n_held > 0) base_buffer_free(&s->held[--s->n_held].id);
     cli_embed_rows_clear(&s->rows);
     s->n_bytes = 0;
 }
 
-static bool answer_items(void *user, struct base_error *err)
+static bool answer_held(void *user, struct base_error *err)
 {
     struct embed *s = user;
     struct base_buffer out = BASE_BUFFER_INIT;
     bool ok = cli_embed_run(&s->e, &s->rows, err);
-    for (size_t i = 0; ok && i < s->n_items; i++)
-        for (size_t part = 0; part < s->item[i].n; part++) add_row(s, &s->item[i], part, &out);
-    ok = ok && cli_buffer_check(&out, err) && cli_buffer_check(&s->held, err) &&
+    for (size_t i = 0; ok && i < s->n_held; i++)
+        for (size_t part = 0; part < s->held[i].n; part++) add_row(s, &s->held[i], part, &out);
+    ok = ok && cli_buffer_check(&out, err) && cli_buffer_check(&s->numbers, err) &&
          (out.size == 0 || write_out(s, out.data, out.size, err));
     base_buffer_free(&out);
-    drop_items(s);
+    drop_held(s);
     return ok;
 }
 
@@ -138,12 +139,12 @@ static bool write_npy(struct embed *s, struct base_error *err)
     head[8] = (char)(size - PREAMBLE);
     head[9] = 0;
     return write_out(s, head, size, err) &&
-           (s->held.size == 0 || write_out(s, s->held.data, s->held.size, err));
+           (s->numbers.size == 0 || write_out(s, s->numbers.data, s->numbers.size, err));
 }
 
 static bool write_matrix(struct embed *s, struct base_error *err)
 {
-    const float *v = (const float *)(const void *)s->held.data;
+    const float *v = (const float *)(const void *)s->numbers.data;
     bool ok = true;
     for (uint64_t i = 0; ok && i < s->n_rows; i++) {
         struct base_buffer line = BASE_BUFFER_INIT;
@@ -183,17 +184,17 @@ static bool write_end(struct embed *s, struct base_error *err)
 /* ---- Input ---- */
 
 /* Adds a text, whose id is set. */
-static bool add_text(struct embed *s, struct item *it, const char *text, size_t size,
+static bool add_text(struct embed *s, struct embed_text *t, const char *text, size_t size,
                      struct base_error *err)
 {
     s->n_bytes += size;
     if (!cli_embed_add(&s->e, &s->prefix, text, size, &s->rows, err)) return false;
-    it->n = s->rows.n - it->first;
+    t->n = s->rows.n - t->first;
     return true;
 }
 
 /* Reads a line of JSON: a text, or an object with `text` and perhaps `id`. */
-static bool read_json(struct embed *s, struct item *it, const char *line, size_t size,
+static bool read_json(struct embed *s, struct embed_text *t, const char *line, size_t size,
                       struct base_error *err)
 {
     json_t *value = text_json_parse(line, size, "JSON", err);
@@ -205,32 +206,32 @@ static bool read_json(struct embed *s, struct item *it, const char *line, size_t
         const size_t known = !!text + !!json_object_get(value, "id");
         if (json_object_size(value) > known)
             ok = base_fail(err, BASE_USAGE, "the members of a line are text and id");
-        if (ok && json_object_get(value, "id")) text_json_add_own(&it->id, value, line, size, "id");
-        ok = ok && cli_buffer_check(&it->id, err);
+        if (ok && json_object_get(value, "id")) text_json_add_own(&t->id, value, line, size, "id");
+        ok = ok && cli_buffer_check(&t->id, err);
     }
     if (ok && !json_is_string(text))
         ok = base_fail(err, BASE_USAGE, "the line is neither a text nor an object with a `text`");
-    ok = ok && add_text(s, it, json_string_value(text), json_string_length(text), err);
+    ok = ok && add_text(s, t, json_string_value(text), json_string_length(text), err);
     json_decref(value);
     return ok;
 }
 
-static bool read_line(struct embed *s, struct item *it, const char *line, size_t size,
+static bool read_line(struct embed *s, struct embed_text *t, const char *line, size_t size,
                       struct base_error *err)
 {
     if (s->input.too_long)
         return base_fail(err, BASE_TOO_LONG, "the line is longer than %d MiB",
                          CLI_BATCH_LINE_MAX >> 20);
-    if (!s->values->lines) return read_json(s, it, line, size, err);
+    if (!s->values->lines) return read_json(s, t, line, size, err);
     if (size > 0 && line[size - 1] == '\r') size--;
-    return add_text(s, it, line, size, err);
+    return add_text(s, t, line, size, err);
 }
 
-static struct item *new_item(struct embed *s, uint64_t number)
+static struct embed_text *new_text(struct embed *s, uint64_t number)
 {
-    struct item *it = &s->item[s->n_items++];
-    *it = (struct item){.number = number, .first = s->rows.n};
-    return it;
+    struct embed_text *t = &s->held[s->n_held++];
+    *t = (struct embed_text){.number = number, .first = s->rows.n};
+    return t;
 }
 
 /* Answers the lines before the one that failed, whose number the error then has. */
@@ -240,20 +241,20 @@ static bool fail_line(struct embed *s, const char *name, struct base_error *err)
     struct base_error later = BASE_ERROR_INIT;
     char text[900];
     const bool fatal = why.code == BASE_INTERRUPTED || why.code == BASE_NO_MEMORY;
-    const struct item *it = &s->item[--s->n_items];
-    base_buffer_free(&s->item[s->n_items].id);
-    cli_embed_rows_cut(&s->rows, it->first);
-    if (fatal || (s->n_items && !answer_items(s, &later))) return false;
+    const struct embed_text *t = &s->held[--s->n_held];
+    base_buffer_free(&s->held[s->n_held].id);
+    cli_embed_rows_cut(&s->rows, t->first);
+    if (fatal || (s->n_held && !answer_held(s, &later))) return false;
     base_error_format(&why, text, sizeof text);
     *err = BASE_ERROR_INIT;
-    return base_fail(err, why.code, "%s%llu: %s", name, (unsigned long long)it->number, text);
+    return base_fail(err, why.code, "%s%llu: %s", name, (unsigned long long)t->number, text);
 }
 
 static bool take_line(void *user, const char *line, size_t size, struct base_error *err)
 {
     struct embed *s = user;
     if (!s->values->lines && !s->input.too_long && cli_batch_is_blank(line, size)) return true;
-    return read_line(s, new_item(s, s->input.number), line, size, err) ||
+    return read_line(s, new_text(s, s->input.number), line, size, err) ||
            fail_line(s, "line ", err);
 }
 
@@ -269,8 +270,8 @@ static bool answer_lines(struct embed *s, struct base_error *err)
                        shows ? cli_batch_input_count(&s->input, s->values->lines) : 0);
     cli_progress_watch(done_of, s->e.embedder, 0);
     const struct cli_batch_groups groups = {.take = take_line,
-                                            .answer = answer_items,
-                                            .n_items = &s->n_items,
+                                            .answer = answer_held,
+                                            .n_items = &s->n_held,
                                             .n_bytes = &s->n_bytes,
                                             .items_max = TEXTS_AT_ONCE,
                                             .bytes_max = BYTES_AT_ONCE,
@@ -292,13 +293,13 @@ static bool answer_files(struct embed *s, struct base_buffer *text, struct base_
 {
     const struct cli_values *v = s->values;
     for (size_t i = 0; i < v->n_arguments; i++) {
-        struct item *it = new_item(s, i + 1);
-        base_buffer_add_json(&it->id, v->arguments[i], strlen(v->arguments[i]));
-        if (!cli_buffer_check(&it->id, err)) return false;
-        if (!add_text(s, it, text[i].data ? text[i].data : "", text[i].size, err))
+        struct embed_text *t = new_text(s, i + 1);
+        base_buffer_add_json(&t->id, v->arguments[i], strlen(v->arguments[i]));
+        if (!cli_buffer_check(&t->id, err)) return false;
+        if (!add_text(s, t, text[i].data ? text[i].data : "", text[i].size, err))
             return fail_line(s, "file ", err);
-        const bool full = s->n_items == TEXTS_AT_ONCE || s->n_bytes > BYTES_AT_ONCE;
-        if ((full || i + 1 == v->n_arguments) && !answer_items(s, err)) return false;
+        const bool full = s->n_held == TEXTS_AT_ONCE || s->n_bytes > BYTES_AT_ONCE;
+        if ((full || i + 1 == v->n_arguments) && !answer_held(s, err)) return false;
     }
     return true;
 }
@@ -308,8 +309,8 @@ static bool answer_prompt(struct embed *s, struct base_error *err)
     struct base_buffer text = BASE_BUFFER_INIT;
     cli_input_add(&s->values->request, s->values->prompt, &text);
     bool ok = cli_buffer_check(&text, err) &&
-              add_text(s, new_item(s, 1), text.data ? text.data : "", text.size, err) &&
-              answer_items(s, err);
+              add_text(s, new_text(s, 1), text.data ? text.data : "", text.size, err) &&
+              answer_held(s, err);
     base_buffer_free(&text);
     return ok;
 }
@@ -353,7 +354,7 @@ static bool embed_texts(struct embed *s, struct base_buffer *files, struct base_
     return ok && write_end(s, err);
 }
 
-static bool cmd_embed(const struct cli_values *values, struct base_error *err)
+static bool cmd_embed(struct cli_values *values, struct base_error *err)
 {
     struct embed *s = calloc(1, sizeof *s);
     struct base_buffer *files = calloc(values->n_arguments + 1, sizeof *files);
@@ -363,11 +364,11 @@ static bool cmd_embed(const struct cli_values *values, struct base_error *err)
         base_output_init(&s->file);
         ok = embed_texts(s, files, err);
         ok = cli_output_close(&s->file, ok, err);
-        drop_items(s);
+        drop_held(s);
         cli_batch_input_free(&s->input);
         if (s->input.fd > STDERR_FILENO) close(s->input.fd);
         base_buffer_free(&s->prefix);
-        base_buffer_free(&s->held);
+        base_buffer_free(&s->numbers);
         cli_embed_close(&s->e);
     }
     for (size_t i = 0; files && i < values->n_arguments; i++) base_buffer_free(&files[i]);

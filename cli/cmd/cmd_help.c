@@ -4,7 +4,7 @@
 #include "cli/system.h"
 #include <string.h>
 
-static bool cmd_help(const struct cli_values *values, struct base_error *err)
+static bool cmd_help(struct cli_values *values, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
     bool ok = true;

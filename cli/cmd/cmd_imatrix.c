@@ -20,7 +20,7 @@
 #include <string.h>
 
 /* The sums of the inputs of the matrices of one tensor. */
-struct collected {
+struct tensor_sums {
     const struct gguf_tensor *tensor;
     uint64_t n_matrices, matrix_bytes;
     double *sum;     /* [n_matrices][ne0] */
@@ -29,12 +29,12 @@ struct collected {
 };
 
 struct imatrix {
-    const struct cli_values *values;
+    struct cli_values *values;
     struct cli_model model;
     struct text_ids ids;
     uint32_t chunk;
     uint64_t n_chunks;
-    struct collected *item; /* [n_items], sorted by address */
+    struct tensor_sums *item; /* [n_items], sorted by address */
     uint64_t n_items;
     struct engine_observer observer;
 };
@@ -42,7 +42,7 @@ struct imatrix {
 /* ---- Collecting ---- */
 
 /* Returns the item whose tensor data contains `at`; NULL if there is none. */
-static struct collected *item_at(const struct imatrix *m, const char *at)
+static struct tensor_sums *item_at(const struct imatrix *m, const char *at)
 {
     uint64_t low = 0, high = m->n_items;
     while (low < high) { /* binary search for the first item that begins after `at` */
@@ -53,12 +53,12 @@ static struct collected *item_at(const struct imatrix *m, const char *at)
             high = middle;
     }
     if (low == 0) return NULL;
-    struct collected *item = &m->item[low - 1];
+    struct tensor_sums *item = &m->item[low - 1];
     return at < (const char *)item->tensor->data + item->tensor->size ? item : NULL;
 }
 
 /* Adds one row of inputs to a matrix: the columns from `first` to `end`. */
-static void add_row(struct collected *c, uint64_t matrix, const char *row, int64_t first,
+static void add_row(struct tensor_sums *c, uint64_t matrix, const char *row, int64_t first,
                     int64_t end)
 {
     double *sum = c->sum + matrix * c->tensor->ne[0];
@@ -67,7 +67,7 @@ static void add_row(struct collected *c, uint64_t matrix, const char *row, int64
     if (first == 0) c->count[matrix]++;
 }
 
-static uint64_t matrix_of(const struct collected *c, const char *at)
+static uint64_t matrix_of(const struct tensor_sums *c, const char *at)
 {
     return (uint64_t)(at - (const char *)c->tensor->data) / c->matrix_bytes;
 }
@@ -75,12 +75,12 @@ static uint64_t matrix_of(const struct collected *c, const char *at)
 /* Returns the item of expert `id` of a stack. In old files each expert is a tensor,
  * "ffn_up.E.weight": the stack is bound in the file, where the address leads to the expert's
  * tensor, or as a copy, whose name is that of the first expert. */
-static struct collected *expert_at(const struct imatrix *m, const struct engine_tensor *w,
-                                   int32_t id, uint64_t *matrix)
+static struct tensor_sums *expert_at(const struct imatrix *m, const struct engine_tensor *w,
+                                     int32_t id, uint64_t *matrix)
 {
     static const char first[] = ".0.weight";
     const char *at = w->data + id * w->nb[2];
-    struct collected *c = item_at(m, at);
+    struct tensor_sums *c = item_at(m, at);
     const size_t size = strlen(w->name), end = sizeof first - 1;
     *matrix = c ? matrix_of(c, at) : 0;
     if (c || size <= end || strcmp(w->name + size - end, first) != 0) return c;
@@ -98,7 +98,7 @@ static void add_experts(const struct imatrix *m, const struct engine_product_inp
         const int32_t *id = (const int32_t *)(ids->data + t * ids->nb[1]);
         for (int64_t u = 0; u < ids->ne[0]; u++) {
             uint64_t matrix;
-            struct collected *c =
+            struct tensor_sums *c =
                 id[u] >= 0 && id[u] < in->w->ne[2] ? expert_at(m, in->w, id[u], &matrix) : NULL;
             if (!c || in->w->ne[0] != (int64_t)c->tensor->ne[0]) continue;
             if (first == 0) c->by_expert = true;
@@ -115,7 +115,7 @@ static void add_batches(const struct imatrix *m, const struct engine_product_inp
     for (int64_t i3 = 0; i3 < x->ne[3]; i3++)
         for (int64_t i2 = 0; i2 < x->ne[2]; i2++) {
             const char *at = w->data + i2 / per2 * w->nb[2] + i3 / per3 * w->nb[3];
-            struct collected *c = item_at(m, at);
+            struct tensor_sums *c = item_at(m, at);
             if (!c || w->ne[0] != (int64_t)c->tensor->ne[0]) continue;
             for (int64_t i1 = 0; i1 < x->ne[1]; i1++)
                 add_row(c, matrix_of(c, at),
@@ -139,8 +139,8 @@ static void see_product(void *user, const struct engine_worker *worker,
 
 static int by_address(const void *a, const void *b)
 {
-    const char *x = ((const struct collected *)a)->tensor->data;
-    const char *y = ((const struct collected *)b)->tensor->data;
+    const char *x = ((const struct tensor_sums *)a)->tensor->data;
+    const char *y = ((const struct tensor_sums *)b)->tensor->data;
     return (x > y) - (x < y);
 }
 
@@ -161,7 +161,7 @@ static bool make_items(struct imatrix *m, struct base_error *err)
     for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(file, i);
         if (!is_collected(m, t)) continue;
-        struct collected *c = &m->item[m->n_items++];
+        struct tensor_sums *c = &m->item[m->n_items++];
         c->tensor = t;
         c->n_matrices = t->ne[2] * t->ne[3];
         c->matrix_bytes = t->size / c->n_matrices;
@@ -198,7 +198,7 @@ static bool eval_all(struct imatrix *m, struct base_error *err)
 
 /* Returns the sums of a tensor. Each expert's matrix has a count; otherwise all matrices of a
  * tensor share one, even in a stack. */
-static struct cli_imatrix_sums sums_of(const struct collected *c)
+static struct cli_imatrix_sums sums_of(const struct tensor_sums *c)
 {
     return (struct cli_imatrix_sums){.name = c->tensor->name,
                                      .sum = c->sum,
@@ -208,7 +208,7 @@ static struct cli_imatrix_sums sums_of(const struct collected *c)
                                      .n_counts = c->by_expert ? c->n_matrices : 1};
 }
 
-static bool was_used(const struct collected *c)
+static bool was_used(const struct tensor_sums *c)
 {
     for (uint64_t i = 0; i < c->n_matrices; i++)
         if (c->count[i]) return true;
@@ -258,31 +258,31 @@ static bool write_sums(struct imatrix *m, struct gguf_writer *w, struct base_err
  */
 static bool read_text(struct imatrix *m, struct base_error *err)
 {
-    struct cli_values v = *m->values;
+    struct cli_values *v = m->values;
     const uint32_t n_vocab = model_facts(m->model.model)->n_vocab;
-    v.file = v.texts.count ? v.texts.item[0] : NULL;
-    if (!cli_chunks_read(&v, m->model.tokenizer, n_vocab, &m->ids, err) ||
-        !cli_chunks_cut(&v, &m->ids, &m->chunk, &m->n_chunks, err))
+    v->file = v->texts.count ? v->texts.item[0] : NULL;
+    if (!cli_chunks_read(v, m->model.tokenizer, n_vocab, &m->ids, err) ||
+        !cli_chunks_cut(v, &m->ids, &m->chunk, &m->n_chunks, err))
         return false;
-    cli_chunks_begin(&v, m->model.tokenizer, &m->ids, m->chunk, m->n_chunks);
+    cli_chunks_begin(v, m->model.tokenizer, &m->ids, m->chunk, m->n_chunks);
     return true;
 }
 
 /* Reads several texts. Each is cut into chunks by itself; --chunks limits their sum. */
 static bool read_texts(struct imatrix *m, struct base_error *err)
 {
-    struct cli_values v = *m->values;
+    struct cli_values *v = m->values;
     const uint32_t n_vocab = model_facts(m->model.model)->n_vocab;
     for (size_t i = 0; i < m->values->texts.count; i++) {
         struct text_ids ids = TEXT_IDS_INIT;
-        v.file = m->values->texts.item[i];
-        bool ok = cli_chunks_read(&v, m->model.tokenizer, n_vocab, &ids, err);
+        v->file = m->values->texts.item[i];
+        bool ok = cli_chunks_read(v, m->model.tokenizer, n_vocab, &ids, err);
         uint64_t n = ids.count / m->chunk;
         if (ok && n == 0)
-            cli_note("%s has %zu tokens, less than a chunk: it is not read", v.file, ids.count);
-        if (v.chunks > 0 && m->n_chunks + n > (uint64_t)v.chunks)
-            n = (uint64_t)v.chunks - m->n_chunks;
-        if (ok) cli_chunks_begin(&v, m->model.tokenizer, &ids, m->chunk, n);
+            cli_note("%s has %zu tokens, less than a chunk: it is not read", v->file, ids.count);
+        if (v->chunks > 0 && m->n_chunks + n > (uint64_t)v->chunks)
+            n = (uint64_t)v->chunks - m->n_chunks;
+        if (ok) cli_chunks_begin(v, m->model.tokenizer, &ids, m->chunk, n);
         for (uint64_t k = 0; ok && k < n * m->chunk; k++)
             ok = text_ids_add(&m->ids, ids.id[k], err);
         m->n_chunks += n;
@@ -305,7 +305,7 @@ static bool open_all(struct imatrix *m, struct base_error *err)
     return make_items(m, err) && cli_model_open_session(&m->model, v, 1, m->chunk, err);
 }
 
-static bool cmd_imatrix(const struct cli_values *values, struct base_error *err)
+static bool cmd_imatrix(struct cli_values *values, struct base_error *err)
 {
     if (values->statistics) return cli_imatrix_statistics(values, err);
     if (!values->output)

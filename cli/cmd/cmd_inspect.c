@@ -13,7 +13,7 @@
 #include "engine/cpu/threads.h"
 #include <string.h>
 
-struct view {
+struct inspection {
     const struct gguf_file *file;
     const struct text_tokenizer *tokenizer; /* NULL: none, or not supported */
     struct base_error tokenizer_error;
@@ -31,7 +31,7 @@ static double mebibytes(uint64_t bytes)
 
 /* ---- Parts of the text ---- */
 
-static void text_metadata(struct view *v)
+static void text_metadata(struct inspection *v)
 {
     base_buffer_add_format(&v->out, "\nMetadata (%llu)\n",
                            (unsigned long long)gguf_kv_count(v->file));
@@ -47,7 +47,7 @@ static void text_metadata(struct view *v)
     }
 }
 
-static void text_token(struct view *v, const char *name, int32_t id)
+static void text_token(struct inspection *v, const char *name, int32_t id)
 {
     if (id < 0) return;
     base_buffer_add_format(&v->out, "  %-10s %d ", name, id);
@@ -55,7 +55,7 @@ static void text_token(struct view *v, const char *name, int32_t id)
     base_buffer_add_text(&v->out, "\n");
 }
 
-static void text_tokenizer(struct view *v)
+static void text_tokenizer(struct inspection *v)
 {
     const struct text_tokenizer *t = v->tokenizer;
     base_buffer_add_text(&v->out, "\nTokenizer\n");
@@ -85,7 +85,7 @@ static void text_tokenizer(struct view *v)
                                                                 : "nothing");
 }
 
-static void text_tensors(struct view *v)
+static void text_tensors(struct inspection *v)
 {
     base_buffer_add_format(&v->out, "\nTensors (%llu)\n",
                            (unsigned long long)gguf_tensor_count(v->file));
@@ -101,7 +101,7 @@ static void text_tensors(struct view *v)
     }
 }
 
-static void text_types(struct view *v)
+static void text_types(struct inspection *v)
 {
     const struct cli_gguf_sums s = cli_gguf_sum(v->file);
     base_buffer_add_text(&v->out, "\nTypes\n");
@@ -120,7 +120,7 @@ static void text_types(struct view *v)
 
 /* ---- Parts of the JSON ---- */
 
-static void json_metadata(struct view *v)
+static void json_metadata(struct inspection *v)
 {
     base_buffer_add_text(&v->out, ",\n\"metadata\":{");
     for (uint64_t i = 0; i < gguf_kv_count(v->file); i++) {
@@ -133,7 +133,7 @@ static void json_metadata(struct view *v)
     base_buffer_add_text(&v->out, "\n}");
 }
 
-static void json_tokenizer(struct view *v)
+static void json_tokenizer(struct inspection *v)
 {
     const struct text_tokenizer *t = v->tokenizer;
     base_buffer_add_text(&v->out, ",\n\"tokenizer\":");
@@ -154,7 +154,7 @@ static void json_tokenizer(struct view *v)
                            text_adds_eos(t) ? "true" : "false");
 }
 
-static void json_tensors(struct view *v)
+static void json_tensors(struct inspection *v)
 {
     base_buffer_add_text(&v->out, ",\n\"tensors\":[");
     for (uint64_t i = 0; i < gguf_tensor_count(v->file); i++) {
@@ -169,7 +169,7 @@ static void json_tensors(struct view *v)
     base_buffer_add_text(&v->out, "\n]");
 }
 
-static void add_json(struct view *v, bool metadata, bool tensors)
+static void add_json(struct inspection *v, bool metadata, bool tensors)
 {
     const char *path = gguf_path(v->file);
     base_buffer_add_text(&v->out, "{\"file\":");
@@ -191,7 +191,7 @@ static void add_json(struct view *v, bool metadata, bool tensors)
 /* ---- The command ---- */
 
 /* Opens a session of n_ctx tokens that only plans, and computes what it needs. */
-static bool plan(struct view *v, const struct cli_values *values, uint32_t n_ctx,
+static bool plan(struct inspection *v, const struct cli_values *values, uint32_t n_ctx,
                  struct cli_memory_plan *p, struct base_error *err)
 {
     return base_goes_on(err) && cli_model_plan_session(v->model, values, 1, n_ctx, err) &&
@@ -199,7 +199,7 @@ static bool plan(struct view *v, const struct cli_values *values, uint32_t n_ctx
 }
 
 /* --fit: finds the largest context, at most that of the training, that needs no more bytes. */
-static bool fit(struct view *v, const struct cli_values *values, uint64_t bytes,
+static bool fit(struct inspection *v, const struct cli_values *values, uint64_t bytes,
                 struct cli_memory_plan *p, struct base_error *err)
 {
     uint32_t low = 1, high = model_facts(v->model->model)->n_ctx_train;
@@ -220,7 +220,7 @@ static bool fit(struct view *v, const struct cli_values *values, uint64_t bytes,
     return plan(v, values, low, p, err);
 }
 
-static bool show_plan(struct view *v, const struct cli_values *values, struct base_error *err)
+static bool show_plan(struct inspection *v, const struct cli_values *values, struct base_error *err)
 {
     struct cli_memory_plan p;
     uint64_t bytes = 0;
@@ -243,7 +243,7 @@ static void add_fitting(const struct base_buffer *text, struct base_buffer *out)
     }
 }
 
-static bool show_text(struct view *v, const struct cli_values *values, struct base_error *err)
+static bool show_text(struct inspection *v, const struct cli_values *values, struct base_error *err)
 {
     const bool metadata = values->metadata || (values->verbose && !values->tensors);
     const bool tensors = values->tensors || (values->verbose && !values->metadata);
@@ -260,43 +260,41 @@ static bool show_text(struct view *v, const struct cli_values *values, struct ba
     return ok;
 }
 
-static bool show(struct view *v, const struct cli_values *values, struct base_error *err)
+static bool show(struct inspection *v, struct cli_values *values, struct base_error *err)
 {
-    struct cli_values plans = *values;
-    plans.plan = true;
     if (!values->tensors && gguf_kv_find(v->file, "tokenizer.ggml.model"))
         v->tokenizer = v->model->tokenizer = text_tokenizer_open(v->file, &v->tokenizer_error);
     if (v->tokenizer_error.code == BASE_NO_MEMORY || v->tokenizer_error.code == BASE_INTERRUPTED) {
         *err = v->tokenizer_error;
         return false;
     }
-    if (values->plan || values->fit) return show_plan(v, &plans, err);
+    if (values->plan) return show_plan(v, values, err);
+    values->plan = true; /* sessions are only planned */
     if (!values->metadata && !values->tensors &&
-        !cli_summary_measure(&v->summary, v->model, &plans, &v->probe, err))
+        !cli_summary_measure(&v->summary, v->model, values, &v->probe, err))
         return false;
     if (!v->json) return show_text(v, values, err);
     add_json(v, !values->tensors, !values->metadata);
     return cli_write_buffer(&v->out, err);
 }
 
-static bool cmd_inspect(const struct cli_values *values, struct base_error *err)
+static bool cmd_inspect(struct cli_values *values, struct base_error *err)
 {
-    struct cli_values v = *values;
     struct cli_model m = {0};
-    struct view view = {.json = values->json,
-                        .model = &m,
-                        .probe = {.statm = -1},
-                        .tokenizer_error = BASE_ERROR_INIT};
-    if (v.n_arguments > 0) v.model = v.argument[0];
-    v.plan = values->plan || values->fit; /* they need the header only */
-    bool ok = cli_model_open_file(&m, &v, err);
+    struct inspection view = {.json = values->json,
+                              .model = &m,
+                              .probe = {.statm = -1},
+                              .tokenizer_error = BASE_ERROR_INIT};
+    if (values->n_arguments > 0) values->model = values->argument[0];
+    values->plan = values->plan || values->fit; /* they need the header only */
+    bool ok = cli_model_open_file(&m, values, err);
     if (ok) {
         /* What the sandbox would not let it read. */
-        if (v.threads == 0) v.threads = engine_threads_default();
+        if (values->threads == 0) values->threads = engine_threads_default();
         cli_plan_probe_open(&view.probe);
         if (!values->no_sandbox) cli_sandbox_close(0);
         view.file = m.file;
-        ok = show(&view, &v, err);
+        ok = show(&view, values, err);
     }
     cli_plan_probe_close(&view.probe);
     base_buffer_free(&view.out);

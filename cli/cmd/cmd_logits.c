@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct target {
+struct logits_file {
     struct base_output file;
     uint32_t n_vocab;
 };
@@ -19,7 +19,7 @@ struct target {
 static bool write_rows(void *user, uint64_t first, uint64_t rows, const float *logits,
                        struct base_error *err)
 {
-    struct target *t = user;
+    struct logits_file *t = user;
     for (uint64_t i = 0; i < rows * t->n_vocab; i++)
         if (isnan(logits[i]))
             return base_fail(err, BASE_FAILED, "position %llu has logits that are not numbers",
@@ -30,7 +30,7 @@ static bool write_rows(void *user, uint64_t first, uint64_t rows, const float *l
 static bool write_all(struct cli_model *m, const struct cli_values *v, const struct text_ids *ids,
                       struct base_error *err)
 {
-    struct target t = {.n_vocab = model_facts(m->model)->n_vocab};
+    struct logits_file t = {.n_vocab = model_facts(m->model)->n_vocab};
     if (strcmp(v->output, "-") == 0 && cli_stdout_is_terminal())
         return base_fail_at(err, BASE_USAGE, "--output", -1,
                             "standard output is a terminal, and the logits are binary: name a "
@@ -132,7 +132,7 @@ static bool open_session(struct cli_model *m, const struct cli_values *v, uint64
     return cli_model_open_session(m, v, 1, n_ctx, err);
 }
 
-static bool cmd_logits(const struct cli_values *values, struct base_error *err)
+static bool cmd_logits(struct cli_values *values, struct base_error *err)
 {
     struct cli_model m = {0};
     struct base_buffer text = BASE_BUFFER_INIT;

@@ -151,7 +151,7 @@ static const char tail[] =
 static void add_page(struct base_buffer *out)
 {
     base_buffer_add_text(out, ".\\\" Made by `infer man` from the table of options.\n"
-                              ".TH INFER 1 \"" CLI_VERSION_DATE "\" \"infer " CLI_VERSION_TEXT
+                              ".TH INFER 1 \"" INFER_RELEASED "\" \"infer " INFER_VERSION
                               "\" \"User Commands\"\n");
     base_buffer_add_text(out, head);
     add_commands(out);
@@ -167,7 +167,7 @@ static void add_page(struct base_buffer *out)
     base_buffer_add_text(out, tail);
 }
 
-static bool cmd_man(const struct cli_values *values, struct base_error *err)
+static bool cmd_man(struct cli_values *values, struct base_error *err)
 {
     (void)values;
     struct base_buffer page = BASE_BUFFER_INIT;

@@ -23,12 +23,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct rows {
+struct model_list {
     struct cli_model_row *item;
     size_t count, room;
 };
 
-static void rows_free(struct rows *r)
+static void rows_free(struct model_list *r)
 {
     for (size_t i = 0; i < r->count; i++) {
         base_buffer_free(&r->item[i].path);
@@ -88,8 +88,8 @@ static void read_header(struct cli_model_row *row)
 
 /* ---- Folders ---- */
 
-static bool add_file(struct rows *rows, const char *folder, const char *name, const char *chosen,
-                     struct base_error *err)
+static bool add_file(struct model_list *rows, const char *folder, const char *name,
+                     const char *chosen, struct base_error *err)
 {
     if (!BASE_LIST_ROOM(rows->item, rows->count, rows->room))
         return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list");
@@ -107,7 +107,7 @@ static bool add_file(struct rows *rows, const char *folder, const char *name, co
 
 /* Adds the models of a folder. A missing folder counts as empty if it is the default one, and is an
  * error if the user named it. */
-static bool add_folder(struct rows *rows, const char *folder, const char *chosen, bool named,
+static bool add_folder(struct model_list *rows, const char *folder, const char *chosen, bool named,
                        struct base_error *err)
 {
     struct dirent **entry;
@@ -135,7 +135,7 @@ static int terminal_width(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-static void print_json(const struct rows *rows, struct base_buffer *out)
+static void print_json(const struct model_list *rows, struct base_buffer *out)
 {
     base_buffer_add_text(out, "[");
     for (size_t i = 0; i < rows->count; i++) {
@@ -270,9 +270,9 @@ static bool remove_model(const struct cli_values *values, struct base_error *err
 
 /* ---- The command ---- */
 
-static bool cmd_models(const struct cli_values *values, struct base_error *err)
+static bool cmd_models(struct cli_values *values, struct base_error *err)
 {
-    struct rows rows = {0};
+    struct model_list rows = {0};
     struct base_buffer chosen = BASE_BUFFER_INIT, folder = BASE_BUFFER_INIT, out = {0};
     struct base_error ignored = BASE_ERROR_INIT; /* without a default model no row is marked */
     bool ok = true, is_default = values->n_arguments == 0;
@@ -295,11 +295,11 @@ static bool cmd_models(const struct cli_values *values, struct base_error *err)
     if (ok && values->model && !exists)
         cli_note("%s: %s", ignored.item[0] ? ignored.item : values->model, ignored.text);
     if (ok && rows.count == 0 && !values->json && is_default)
-        cli_note(
-            "%s%s", has_folder ? folder.data : "no folder to look in: name one, or set HOME",
-            has_folder
-                ? ": no model files; `infer-fetch-model` (in a checkout `make run`) fetches one"
-                : "");
+        cli_note("%s%s", has_folder ? folder.data : "no folder to look in: name one, or set HOME",
+                 has_folder ? ": no model files; `infer pull USER/REPO:Q4_K_M` (in a checkout "
+                              "`make run`) fetches "
+                              "one"
+                            : "");
 done:
     base_buffer_free(&chosen);
     base_buffer_free(&folder);

@@ -309,7 +309,7 @@ static bool open_text(struct perplexity *p, struct base_error *err)
     return true;
 }
 
-static bool cmd_perplexity(const struct cli_values *values, struct base_error *err)
+static bool cmd_perplexity(struct cli_values *values, struct base_error *err)
 {
     if (values->save_logits && strcmp(values->save_logits, "-") == 0)
         return base_fail_at(err, BASE_USAGE, "--save-logits", -1,

@@ -156,10 +156,8 @@ static bool complete_name(struct cli_values *v, struct base_buffer *name, struct
     return cli_buffer_check(name, err);
 }
 
-static bool cmd_pull(const struct cli_values *given, struct base_error *err)
+static bool cmd_pull(struct cli_values *values, struct base_error *err)
 {
-    struct cli_values whole = *given;
-    const struct cli_values *values = &whole;
     struct base_buffer as = BASE_BUFFER_INIT;
     struct base_buffer folder = BASE_BUFFER_INIT, path = BASE_BUFFER_INIT;
     struct cli_hub_name name = {.quant = BASE_BUFFER_INIT};
@@ -170,7 +168,7 @@ static bool cmd_pull(const struct cli_values *given, struct base_error *err)
     bool ok =
         cli_model_folder(&folder) ||
         base_fail(err, BASE_USAGE, "no folder for models: neither HOME nor XDG_DATA_HOME is set");
-    ok = ok && complete_name(&whole, &as, err) && cli_buffer_check(&folder, err) &&
+    ok = ok && complete_name(values, &as, err) && cli_buffer_check(&folder, err) &&
          read_name(values, &hub, &name, &is_address, err);
     const bool is_here =
         ok && !values->sha256 && cli_origin_find(&name, folder.data, values->as, true, &path, err);

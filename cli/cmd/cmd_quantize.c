@@ -571,12 +571,12 @@ static bool run(const struct cli_values *values, bool merges, struct base_error 
     return ok;
 }
 
-static bool cmd_quantize(const struct cli_values *values, struct base_error *err)
+static bool cmd_quantize(struct cli_values *values, struct base_error *err)
 {
     return run(values, false, err);
 }
 
-static bool cmd_merge_lora(const struct cli_values *values, struct base_error *err)
+static bool cmd_merge_lora(struct cli_values *values, struct base_error *err)
 {
     return run(values, true, err);
 }

@@ -150,7 +150,7 @@ static double score_of(void *user, const float *row)
     return (double)row[0];
 }
 
-static bool cmd_rerank(const struct cli_values *values, struct base_error *err)
+static bool cmd_rerank(struct cli_values *values, struct base_error *err)
 {
     struct rerank s = {.query = BASE_BUFFER_INIT};
     struct cli_ranked lines = {0};

@@ -20,7 +20,7 @@
 enum { CTX_SPARE = 1024 };
 
 struct completion {
-    struct cli_values values; /* .chat: through the template, also by default */
+    struct cli_values *values; /* .request.chat.chat: through the template, also by default */
     struct cli_model model;
     struct text_ids prompt;
     struct cli_generation generation;
@@ -42,14 +42,14 @@ struct completion {
 /* Decides whether the text is answered through the chat template. */
 static bool choose_mode(struct completion *c, bool has_text, struct base_error *err)
 {
-    struct chat_request *r = &c->values.request;
+    struct chat_request *r = &c->values->request;
     bool *chat = &r->chat.chat;
     *chat = r->chat.mode == CHAT_MODE_CHAT;
     if (r->chat.mode == CHAT_MODE_BY_MODEL &&
         !chat_template_exists(&r->chat, c->model.file, chat, err))
         return false;
-    *chat = *chat && (has_text || !c->values.plan); /* a memory plan needs no text */
-    c->values.echo = c->values.echo && !*chat;      /* INFER_ECHO is for plain texts */
+    *chat = *chat && (has_text || !c->values->plan); /* a memory plan needs no text */
+    c->values->echo = c->values->echo && !*chat;     /* INFER_ECHO is for plain texts */
     c->generation.options.show_special = r->special || *chat;
     c->generation.options.hides_control = *chat && !r->special;
     return true;
@@ -61,25 +61,25 @@ static bool encode_chat(struct completion *c, const struct base_buffer *text,
     if (!cli_chat_once_encode(&c->chat, &c->model, text, err)) return false;
     c->prompt = c->chat.prompt.ids;
     c->chat.prompt.ids = TEXT_IDS_INIT;
-    return cli_generation_choose_tool(&c->generation, &c->values.request, &c->chat.template, err);
+    return cli_generation_choose_tool(&c->generation, &c->values->request, &c->chat.template, err);
 }
 
 static bool encode_prompt(struct completion *c, const struct base_buffer *text,
                           struct base_error *err)
 {
     const bool has_text =
-        text->size || (!c->values.prompt && !c->values.file && c->values.messages);
+        text->size || (!c->values->prompt && !c->values->file && c->values->messages);
     if (!choose_mode(c, has_text, err)) return false;
-    if (c->values.plan && !has_text) return true;
-    if (c->values.request.chat.chat) {
+    if (c->values->plan && !has_text) return true;
+    if (c->values->request.chat.chat) {
         if (encode_chat(c, text, err)) return true;
         const size_t n = strlen(err->text);
-        if (err->code == BASE_USAGE && c->values.request.chat.mode == CHAT_MODE_BY_MODEL)
+        if (err->code == BASE_USAGE && c->values->request.chat.mode == CHAT_MODE_BY_MODEL)
             snprintf(err->text + n, sizeof err->text - n,
                      "; --raw completes the text without the chat template");
         return false;
     }
-    if (!cli_input_encode(&c->values.request, c->model.tokenizer, text, &c->prompt, err))
+    if (!cli_input_encode(&c->values->request, c->model.tokenizer, text, &c->prompt, err))
         return false;
     if (c->prompt.count > 0) return true;
     return base_fail(err, BASE_USAGE,
@@ -90,47 +90,46 @@ static bool encode_prompt(struct completion *c, const struct base_buffer *text,
 static bool open_session(struct completion *c, struct base_error *err)
 {
     const uint64_t n_prompt = c->prompt.count;
-    const uint64_t more = c->values.request.generate.max_tokens < 0
+    const uint64_t more = c->values->request.generate.max_tokens < 0
                               ? CTX_SPARE
-                              : (uint64_t)c->values.request.generate.max_tokens;
-    uint32_t n_ctx = (uint32_t)c->values.ctx_size;
+                              : (uint64_t)c->values->request.generate.max_tokens;
+    uint32_t n_ctx = (uint32_t)c->values->ctx_size;
     if (n_ctx == 0) n_ctx = cli_model_pick_ctx(&c->model, n_prompt + more);
     if (n_prompt > n_ctx)
         return base_fail(err, BASE_TOO_LONG, "the text has %llu tokens and the context holds %u%s",
                          (unsigned long long)n_prompt, n_ctx,
-                         c->values.ctx_size ? ": shorten it or raise --ctx-size"
-                                            : ", all that the model was trained with: shorten it");
-    return cli_model_open_session(&c->model, &c->values, c->cache ? 2 : 1, n_ctx, err);
+                         c->values->ctx_size ? ": shorten it or raise --ctx-size"
+                                             : ", all that the model was trained with: shorten it");
+    return cli_model_open_session(&c->model, c->values, c->cache ? 2 : 1, n_ctx, err);
 }
 
 /* Does the steps that need only the vocabulary. */
 static bool open_prompt(struct completion *c, const struct base_buffer *text,
                         struct base_error *err)
 {
-    return cli_generation_prepare(&c->generation, &c->values.request, false, err) &&
-           cli_model_open_file(&c->model, &c->values, err) &&
+    return cli_generation_prepare(&c->generation, &c->values->request, false, err) &&
+           cli_model_open_file(&c->model, c->values, err) &&
            cli_model_open_tokenizer(&c->model, err) && encode_prompt(c, text, err);
 }
 
 /* Finds the hash of the model file, which a cache file contains. */
 static bool find_hash(struct completion *c, struct base_error *err)
 {
-    if (c->values.hash) return cli_model_hash(c->model.file, c->sha256, err);
-    if (cli_result_wanted(&c->values)) cli_model_hash_cached(c->model.file, c->sha256);
+    if (c->values->hash) return cli_model_hash(c->model.file, c->sha256, err);
+    if (cli_result_wanted(c->values)) cli_model_hash_cached(c->model.file, c->sha256);
     return true;
 }
 
 static bool open_rest(struct completion *c, struct base_error *err)
 {
     if (!find_hash(c, err)) return false;
-    if (!c->values.plan) c->cache = cli_prefix_open(&c->values, 1);
-    if (!c->values.no_sandbox)
-        cli_sandbox_limit(c->values.svg ? c->values.svg : cli_prefix_file(c->cache));
-    if (!cli_model_open_weights(&c->model, &c->values, err)) return false;
+    if (!c->values->plan) c->cache = cli_prefix_open(c->values, 1);
+    if (!c->values->no_sandbox)
+        cli_sandbox_limit(c->values->svg ? c->values->svg : cli_prefix_file(c->cache));
+    if (!cli_model_open_weights(&c->model, c->values, err)) return false;
     cli_prefix_choose(c->cache, &c->model);
-    return open_session(c, err) &&
-           cli_generation_open(&c->generation, &c->values, &c->model, err) &&
-           (!c->values.request.chat.chat || cli_chat_once_begin(&c->chat, err));
+    return open_session(c, err) && cli_generation_open(&c->generation, c->values, &c->model, err) &&
+           (!c->values->request.chat.chat || cli_chat_once_begin(&c->chat, err));
 }
 
 /* ---- Results ---- */
@@ -147,7 +146,7 @@ static bool write_piece(struct completion *c, const struct generate_piece *piece
                         struct base_error *err)
 {
     c->has_text |= piece->size > 0;
-    if (cli_result_wanted(&c->values)) return cli_result_piece(&c->result, piece, err);
+    if (cli_result_wanted(c->values)) return cli_result_piece(&c->result, piece, err);
     return piece->size == 0 || cli_write(piece->text, piece->size, err);
 }
 
@@ -156,12 +155,12 @@ static bool take_heat(struct completion *c, const struct generate_piece *piece,
                       struct base_error *err)
 {
     c->has_text |= piece->id >= 0;
-    return cli_heat_take(&c->heat, &c->model, c->values.request.special, piece, err);
+    return cli_heat_take(&c->heat, &c->model, c->values->request.special, piece, err);
 }
 
 static bool end_heat(struct completion *c, struct base_error *err)
 {
-    return cli_heat_end(&c->heat, err) && (!c->values.svg || cli_heat_svg(&c->heat, &c->svg, err));
+    return cli_heat_end(&c->heat, err) && (!c->values->svg || cli_heat_svg(&c->heat, &c->svg, err));
 }
 
 static bool take_piece(void *user, const struct generate_piece *piece, struct base_error *err)
@@ -170,21 +169,21 @@ static bool take_piece(void *user, const struct generate_piece *piece, struct ba
     struct generate_piece shown = *piece;
     cli_progress_end();
     if (c->cache && piece->id >= 0 && piece->index == 0) keep_prompt(c);
-    if (c->values.heat) return take_heat(c, piece, err);
-    if (c->values.request.chat.chat && !cli_chat_once_take(&c->chat, &shown, err)) return false;
-    if (c->values.request.chat.chat) c->result.part = chat_part_name[c->chat.reply.latest];
+    if (c->values->heat) return take_heat(c, piece, err);
+    if (c->values->request.chat.chat && !cli_chat_once_take(&c->chat, &shown, err)) return false;
+    if (c->values->request.chat.chat) c->result.part = chat_part_name[c->chat.reply.latest];
     return write_piece(c, &shown, err);
 }
 
 static bool start_result(struct completion *c, struct base_error *err)
 {
-    c->result = (struct cli_result){.values = &c->values,
+    c->result = (struct cli_result){.values = c->values,
                                     .model = &c->model,
                                     .prompt = &c->prompt,
                                     .sha256 = c->sha256,
                                     .seed = c->generation.options.sample.seed,
                                     .load_seconds = c->loaded - c->start};
-    return !cli_result_wanted(&c->values) || cli_result_start(&c->result, err);
+    return !cli_result_wanted(c->values) || cli_result_start(&c->result, err);
 }
 
 static double rate(uint64_t n, double seconds)
@@ -195,15 +194,15 @@ static double rate(uint64_t n, double seconds)
 static bool finish(struct completion *c, struct base_error *err)
 {
     struct generate_piece rest;
-    if (c->values.heat) return end_heat(c, err);
-    if (c->values.request.chat.chat &&
+    if (c->values->heat) return end_heat(c, err);
+    if (c->values->request.chat.chat &&
         (!cli_chat_once_end(&c->chat, &rest, err) || (rest.size && !write_piece(c, &rest, err))))
         return false;
-    if (!cli_result_wanted(&c->values)) {
-        const bool ends_line = c->values.newline || cli_stdout_is_terminal();
+    if (!cli_result_wanted(c->values)) {
+        const bool ends_line = c->values->newline || cli_stdout_is_terminal();
         return !ends_line || cli_write("\n", 1, err);
     }
-    if (c->values.request.chat.chat && !cli_chat_once_add_json(&c->chat, &c->result.message, err))
+    if (c->values->request.chat.chat && !cli_chat_once_add_json(&c->chat, &c->result.message, err))
         return false;
     return cli_result_end(&c->result, &c->outcome, err);
 }
@@ -211,10 +210,10 @@ static bool finish(struct completion *c, struct base_error *err)
 /* Says why an answer is empty. */
 static void note_lack(const struct completion *c)
 {
-    const char *why = c->values.request.chat.chat ? cli_reply_lack(&c->chat.reply, &c->outcome)
-                      : c->has_text               ? NULL
-                                                  : cli_outcome_lack(&c->outcome, false);
-    if (why) cli_note("the %s is empty: %s", c->values.request.chat.chat ? "answer" : "text", why);
+    const char *why = c->values->request.chat.chat ? cli_reply_lack(&c->chat.reply, &c->outcome)
+                      : c->has_text                ? NULL
+                                                   : cli_outcome_lack(&c->outcome, false);
+    if (why) cli_note("the %s is empty: %s", c->values->request.chat.chat ? "answer" : "text", why);
 }
 
 static void note_timings(const struct completion *c)
@@ -245,33 +244,33 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     struct generate_thought_marks marks;
     struct generate_prompt prompt = {.ids = c->prompt.id,
                                      .n = c->prompt.count,
-                                     .continues = text->size > 0 && !c->values.request.chat.chat,
+                                     .continues = text->size > 0 && !c->values->request.chat.chat,
                                      .seed = c->generation.options.sample.seed};
     if (!open_rest(c, err)) return false;
-    if (c->values.request.chat.chat &&
+    if (c->values->request.chat.chat &&
         !chat_reply_begin(&c->chat.reply, &c->chat.prompt, &marks, &prompt, err))
         return false;
     c->loaded = base_seconds();
-    if (c->values.plan) return cli_plan_show(&c->model, &c->values, c->prompt.count, err);
-    if (c->values.verbose) cli_model_note(&c->model);
-    if (c->values.echo && !cli_write(text->data, text->size, err)) return false;
+    if (c->values->plan) return cli_plan_show(&c->model, c->values, c->prompt.count, err);
+    if (c->values->verbose) cli_model_note(&c->model);
+    if (c->values->echo && !cli_write(text->data, text->size, err)) return false;
     if (!start_result(c, err)) return false;
     prompt.n_held = cli_prefix_load(c->cache, c->model.session, 0, prompt.ids, prompt.n, 0);
     c->cache_seconds = base_seconds() - c->loaded;
-    if (c->values.svg && !cli_output_open(&c->svg, c->values.svg, &c->values, c->model.file, err))
+    if (c->values->svg && !cli_output_open(&c->svg, c->values->svg, c->values, c->model.file, err))
         return false;
-    cli_heat_begin(&c->heat, c->values.svg && strcmp(c->values.svg, "-") == 0);
-    if (!c->values.no_sandbox)
+    cli_heat_begin(&c->heat, c->values->svg && strcmp(c->values->svg, "-") == 0);
+    if (!c->values->no_sandbox)
         cli_sandbox_close(c->svg.unfinished ? CLI_SANDBOX_RENAME : cli_prefix_allows(c->cache));
     if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
     /* With --echo the prompt is on the terminal's line. */
-    if (!c->values.echo) cli_model_progress_length(&c->model, prompt.n);
-    const bool ok = generate_run_with(c->generation.request, c->generation.draft.draft, take_piece,
-                                      c, &c->outcome, err);
+    if (!c->values->echo) cli_model_progress_length(&c->model, prompt.n);
+    const bool ok = generate_run(c->generation.request, c->generation.draft.draft, take_piece, c,
+                                 &c->outcome, err);
     cli_progress_end();
     if (!ok || !finish(c, err)) return false;
-    if (!c->values.heat) note_lack(c);
-    if (c->values.verbose) note_timings(c);
+    if (!c->values->heat) note_lack(c);
+    if (c->values->verbose) note_timings(c);
     if (c->kept)
         cli_prefix_save(c->cache, c->model.session, 1, prompt.ids, prompt.n, c->outcome.n_cached);
     if (c->outcome.ending == GENERATE_END_INTERRUPTED)
@@ -283,21 +282,21 @@ static bool complete(struct completion *c, const struct base_buffer *text, struc
 {
     c->start = base_seconds();
     if (!open_prompt(c, text, err)) return false;
-    if (!c->values.show_prompt) return generate(c, text, err);
-    return cli_prompt_show(&c->values, c->model.tokenizer,
-                           c->values.request.chat.chat ? &c->chat.prompt.text : text, &c->prompt,
+    if (!c->values->show_prompt) return generate(c, text, err);
+    return cli_prompt_show(c->values, c->model.tokenizer,
+                           c->values->request.chat.chat ? &c->chat.prompt.text : text, &c->prompt,
                            err);
 }
 
-static bool cmd_run(const struct cli_values *values, struct base_error *err)
+static bool cmd_run(struct cli_values *values, struct base_error *err)
 {
-    struct completion c = {.values = *values};
+    struct completion c = {.values = values};
     struct base_buffer text = BASE_BUFFER_INIT;
     const bool may_chat = values->request.chat.mode != CHAT_MODE_RAW;
     const bool needs_text = !values->plan || values->prompt || values->file;
     bool ok = cli_prefix_check(values, err);
-    ok = ok && (!may_chat || cli_chat_once_read(&c.chat, &c.values, err));
-    if (ok && needs_text && (!may_chat || cli_chat_once_asks(values)))
+    ok = ok && (!may_chat || cli_chat_once_read(&c.chat, c.values, err));
+    if (ok && needs_text && (!may_chat || cli_chat_once_may_have_question(values)))
         ok = cli_input_read(values, &text, err);
     base_output_init(&c.svg);
     ok = ok && complete(&c, &text, err);

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct head {
+struct index_header {
     char magic[8];
     uint64_t rows, size;
     char hash[BASE_SHA256_HEX - 1];
@@ -58,7 +58,7 @@ static bool map_index(struct similar *s, const char *path, struct base_error *er
     struct stat facts;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     void *data = MAP_FAILED;
-    if (fd >= 0 && fstat(fd, &facts) == 0 && (size_t)facts.st_size >= sizeof(struct head))
+    if (fd >= 0 && fstat(fd, &facts) == 0 && (size_t)facts.st_size >= sizeof(struct index_header))
         data = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (fd >= 0) close(fd);
     if (data != MAP_FAILED) {
@@ -73,7 +73,7 @@ static bool map_index(struct similar *s, const char *path, struct base_error *er
 static bool score_index(struct similar *s, struct cli_ranked *lines, struct base_error *err)
 {
     const char *path = s->e.values->index;
-    struct head h;
+    struct index_header h;
     memcpy(&h, s->index, sizeof h);
     if (memcmp(h.hash, s->hash, sizeof h.hash) != 0)
         return base_fail_at(err, BASE_USAGE, path, -1, "made with another model (%.12s..)", h.hash);
@@ -91,7 +91,7 @@ static bool score_index(struct similar *s, struct cli_ranked *lines, struct base
 
 static bool write_index(struct similar *s, const struct cli_ranked *lines, struct base_error *err)
 {
-    struct head h = {.rows = lines->n, .size = s->e.size};
+    struct index_header h = {.rows = lines->n, .size = s->e.size};
     struct base_buffer texts = BASE_BUFFER_INIT;
     memcpy(h.magic, magic, sizeof h.magic);
     memcpy(h.hash, s->hash, sizeof h.hash);
@@ -145,7 +145,7 @@ static bool find(struct similar *s, const struct cli_values *v, struct cli_ranke
            (!v->prompt || cli_ranked_write(lines, v, err));
 }
 
-static bool cmd_similar(const struct cli_values *values, struct base_error *err)
+static bool cmd_similar(struct cli_values *values, struct base_error *err)
 {
     struct similar s = {.index = NULL};
     struct cli_ranked lines = {0};

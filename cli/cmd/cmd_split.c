@@ -88,7 +88,7 @@ static bool write_parts(struct split *s, struct base_error *err)
     return cli_model_copy(s->writer, s->in, -1, err) && gguf_writer_end(s->writer, err);
 }
 
-static bool cmd_split(const struct cli_values *values, struct base_error *err)
+static bool cmd_split(struct cli_values *values, struct base_error *err)
 {
     struct split s = {.values = values};
     if (values->max_size && !cli_size_parse(values->max_size, "--max-size", &s.max_bytes, err))
@@ -192,7 +192,7 @@ static bool merge(struct gguf_writer *w, const struct gguf_file *in,
     return cli_model_copy(w, in, -1, err) && gguf_writer_end(w, err);
 }
 
-static bool cmd_merge(const struct cli_values *values, struct base_error *err)
+static bool cmd_merge(struct cli_values *values, struct base_error *err)
 {
     const size_t last = values->n_arguments - 1;
     const char *out = values->dry_run ? NULL : values->arguments[last];

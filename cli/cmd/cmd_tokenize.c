@@ -106,7 +106,7 @@ static bool each_line(struct job *j, const struct base_buffer *text, struct base
     return true;
 }
 
-static bool cmd_tokenize(const struct cli_values *values, struct base_error *err)
+static bool cmd_tokenize(struct cli_values *values, struct base_error *err)
 {
     if (values->request.special && !values->decode)
         return base_fail_at(err, BASE_USAGE, "--special", -1, "goes with --decode only");

@@ -337,7 +337,7 @@ static bool verify(struct verify *v, const struct cli_values *values, struct bas
     return ok;
 }
 
-static bool cmd_verify(const struct cli_values *values, struct base_error *err)
+static bool cmd_verify(struct cli_values *values, struct base_error *err)
 {
     struct verify v = {.json = values->json || strcmp(values->format, "json") == 0};
     struct engine_options o = engine_options_default();

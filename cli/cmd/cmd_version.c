@@ -35,7 +35,7 @@ static void add_json(struct base_buffer *out)
     if (pcre2_config(PCRE2_CONFIG_VERSION, NULL) <= (int)sizeof pcre2)
         pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
     base_buffer_add_text(out, "{");
-    base_buffer_add_string(out, "version", CLI_VERSION_TEXT);
+    base_buffer_add_string(out, "version", INFER_VERSION);
     base_buffer_add_string(out, "commit", CLI_COMMIT);
     base_buffer_add_string(out, "compiler", COMPILER);
     add_levels(out);
@@ -46,13 +46,13 @@ static void add_json(struct base_buffer *out)
     base_buffer_add_text(out, "}}\n");
 }
 
-static bool cmd_version(const struct cli_values *values, struct base_error *err)
+static bool cmd_version(struct cli_values *values, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
     if (values->json)
         add_json(&out);
     else
-        base_buffer_add_text(&out, "infer " CLI_VERSION_TEXT "\n");
+        base_buffer_add_text(&out, "infer " INFER_VERSION "\n");
     const bool ok = cli_write_buffer(&out, err);
     base_buffer_free(&out);
     return ok;

@@ -40,11 +40,11 @@ static enum class class_of(enum gguf_kind kind) {
 
 /* ---- Integers ---- */
 
-static const struct range {
+static const struct integer_kind {
     enum gguf_kind kind;
     int64_t low;
     uint64_t high;
-} ranges[] = {
+} integer_kinds[] = {
     {GGUF_U8, 0, UINT8_MAX},          {GGUF_I8, INT8_MIN, INT8_MAX},
     {GGUF_U16, 0, UINT16_MAX},        {GGUF_I16, INT16_MIN, INT16_MAX},
     {GGUF_U32, 0, UINT32_MAX},        {GGUF_I32, INT32_MIN, INT32_MAX},
@@ -52,7 +52,7 @@ static const struct range {
 };
 
 enum {
-    RANGES = sizeof ranges / sizeof *ranges,
+    INTEGER_KINDS = sizeof integer_kinds / sizeof *integer_kinds,
     FIRST_USUAL = 4 /* the first kind for a new key */
 };
 
@@ -63,9 +63,10 @@ struct integer {
 
 static bool fits(struct integer x, enum gguf_kind kind)
 {
-    for (size_t i = 0; i < RANGES; i++)
-        if (ranges[i].kind == kind)
-            return x.negative ? (int64_t)x.bits >= ranges[i].low : x.bits <= ranges[i].high;
+    for (size_t i = 0; i < INTEGER_KINDS; i++)
+        if (integer_kinds[i].kind == kind)
+            return x.negative ? (int64_t)x.bits >= integer_kinds[i].low
+                              : x.bits <= integer_kinds[i].high;
     return false;
 }
 
@@ -120,8 +121,8 @@ static bool parse_scalar(struct cli_edit_value *v, enum class class, const char 
     switch (class) {
     case INTEGER:
         if (!parse_integer(text, &x)) return fail(err, text, "not a whole number of 64 bits");
-        for (size_t i = FIRST_USUAL; v->kv.kind == GGUF_KIND_COUNT && i < RANGES; i++)
-            if (fits(x, ranges[i].kind)) v->kv.kind = ranges[i].kind;
+        for (size_t i = FIRST_USUAL; v->kv.kind == GGUF_KIND_COUNT && i < INTEGER_KINDS; i++)
+            if (fits(x, integer_kinds[i].kind)) v->kv.kind = integer_kinds[i].kind;
         if (!fits(x, v->kv.kind)) break;
         add_integer(&v->bytes, x, v->kv.kind);
         return true;
@@ -251,12 +252,11 @@ bool cli_edit_value_parse(struct cli_edit_value *out, const char *text, const st
     bool is_array;
     const size_t i = find_type(value, &is_array);
     if (i == TYPES && !old)
-        return base_fail_at(
-            err, BASE_USAGE, "--set", -1,
-            "'%.100s': the file has no such key, and the type is none of int, float, "
-            "bool, str, u8 to u64, i8 to i64, f32 and f64, or of these with [] after "
-            "them",
-            text);
+        return base_fail_at(err, BASE_USAGE, "--set", -1,
+                            "'%.100s': the file has no such key: write its type, as %.*s=str:%.40s "
+                            "(int, float, bool, str, u8 to u64, i8 to i64, f32 or f64, or one of "
+                            "these with [] after it)",
+                            text, (int)(key_size < 60 ? key_size : 60), text, value);
     if (i == TYPES && old->item == GGUF_ARRAY) return fail(err, text, "an array of arrays there");
     if (i == TYPES) is_array = old->kind == GGUF_ARRAY; /* KEY=VALUE: the type that it has */
     if (i < TYPES) value = strchr(value, ':') + 1;

@@ -233,7 +233,7 @@ static void add_json_row(const struct cli_bench_table *t, const struct cli_bench
         "\"threads\":%d,\"batch_size\":%lld,\"cache_type_k\":\"%s\",\"cache_type_v\":\"%s\","
         "\"test\":\"%s\",\"tokens\":%u,\"depth\":%u,\"sequences\":%u,"
         "\"tokens_per_second\":%.3f,\"lowest\":%.3f,\"highest\":%.3f,\"samples\":[",
-        CLI_VERSION_TEXT, (unsigned long long)s->weight_bytes, (unsigned long long)s->n_params,
+        INFER_VERSION, (unsigned long long)s->weight_bytes, (unsigned long long)s->n_params,
         s->level, s->threads, (long long)s->batch_size, s->type_k, s->type_v,
         r->is_prompt ? "prompt" : "generate", r->n_tokens, r->depth, r->n_seq, cli_bench_rate(r),
         lowest(r), highest(r));
@@ -270,7 +270,7 @@ static void add_csv_row(const struct cli_bench_table *t, const struct cli_bench_
     base_buffer_add_text(out, ",");
     add_csv_text(s->file, out);
     base_buffer_add_format(
-        out, ",%s,%llu,%llu,%s,%d,%lld,%s,%s,%s,%u,%u,%u,%.3f,%.3f,%.3f,", CLI_VERSION_TEXT,
+        out, ",%s,%llu,%llu,%s,%d,%lld,%s,%s,%s,%u,%u,%u,%.3f,%.3f,%.3f,", INFER_VERSION,
         (unsigned long long)s->weight_bytes, (unsigned long long)s->n_params, s->level, s->threads,
         (long long)s->batch_size, s->type_k, s->type_v, r->is_prompt ? "prompt" : "generate",
         r->n_tokens, r->depth, r->n_seq, cli_bench_rate(r), lowest(r), highest(r));
@@ -297,7 +297,7 @@ void cli_bench_begin(const struct cli_bench_table *t, const char *format, struct
 {
     if (is_format(format, "md")) add_markdown_head(t, out);
     if (is_format(format, "json"))
-        base_buffer_add_format(out, "{\"version\":\"%s\",\"results\":[\n", CLI_VERSION_TEXT);
+        base_buffer_add_format(out, "{\"version\":\"%s\",\"results\":[\n", INFER_VERSION);
     if (is_format(format, "csv"))
         base_buffer_add_format(
             out,

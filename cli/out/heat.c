@@ -39,7 +39,7 @@ static const struct {
      "#ffffff"},
 };
 
-struct cli_heat_span {
+struct cli_heat_token {
     size_t end; /* in the text */
     double logprob;
 };
@@ -67,7 +67,7 @@ void cli_heat_free(struct cli_heat *h)
     base_buffer_free(&h->text);
     base_buffer_free(&h->line);
     base_buffer_free(&h->marks);
-    free(h->span);
+    free(h->token);
     *h = (struct cli_heat){0};
 }
 
@@ -178,9 +178,9 @@ static bool add_coloured(const struct cli_heat *h, const char *text, size_t size
 
 static bool show(struct cli_heat *h, struct base_error *err)
 {
-    for (; h->n_shown < h->n_spans; h->n_shown++) {
-        const size_t start = h->n_shown ? h->span[h->n_shown - 1].end : 0;
-        const struct cli_heat_span *s = &h->span[h->n_shown];
+    for (; h->n_shown < h->n_tokens; h->n_shown++) {
+        const size_t start = h->n_shown ? h->token[h->n_shown - 1].end : 0;
+        const struct cli_heat_token *s = &h->token[h->n_shown];
         const char *text = h->text.data + start;
         const int level = level_of(s->logprob);
         if (!(h->form == CLI_HEAT_MARKS ? add_marked(h, text, s->end - start, level, err)
@@ -192,16 +192,16 @@ static bool show(struct cli_heat *h, struct base_error *err)
 
 static bool add_span(struct cli_heat *h, double logprob, struct base_error *err)
 {
-    if (!BASE_LIST_ROOM(h->span, h->n_spans, h->room))
+    if (!BASE_LIST_ROOM(h->token, h->n_tokens, h->room))
         return base_fail(err, BASE_NO_MEMORY, "not enough memory for --heat");
-    h->span[h->n_spans++] = (struct cli_heat_span){h->text.size, logprob};
+    h->token[h->n_tokens++] = (struct cli_heat_token){h->text.size, logprob};
     return true;
 }
 
 bool cli_heat_add(struct cli_heat *h, const char *bytes, size_t size, double logprob,
                   struct base_error *err)
 {
-    const size_t start = h->n_spans ? h->span[h->n_spans - 1].end : 0;
+    const size_t start = h->n_tokens ? h->token[h->n_tokens - 1].end : 0;
     const bool joins = start > 0 && ends_within(h->text.data, start);
     if (!isnan(logprob)) {
         h->sum += logprob;
@@ -210,8 +210,8 @@ bool cli_heat_add(struct cli_heat *h, const char *bytes, size_t size, double log
     if (size == 0) return true;
     base_buffer_add(&h->text, bytes, size);
     if (!cli_buffer_check(&h->text, err)) return false;
-    if (joins) { /* the span before it was not shown yet */
-        struct cli_heat_span *last = &h->span[h->n_spans - 1];
+    if (joins) { /* the token before it was not shown yet */
+        struct cli_heat_token *last = &h->token[h->n_tokens - 1];
         last->end = h->text.size;
         last->logprob = fmin(last->logprob, logprob);
     } else if (!add_span(h, logprob, err)) {
@@ -295,13 +295,13 @@ bool cli_heat_end(struct cli_heat *h, struct base_error *err)
 
 /* ---- SVG ---- */
 
-/* The place of the next character. */
-struct place {
+/* Where the next character is drawn. */
+struct svg_position {
     size_t column, line;
 };
 
-static void add_run(const struct base_buffer *shown, struct place at, size_t columns, int level,
-                    struct base_buffer *out)
+static void add_run(const struct base_buffer *shown, struct svg_position at, size_t columns,
+                    int level, struct base_buffer *out)
 {
     const int x = SVG_LEFT + (int)at.column * SVG_CELL, y = SVG_TOP + (int)at.line * SVG_LINE;
     const int width = (int)columns * SVG_CELL;
@@ -319,8 +319,8 @@ static void add_run(const struct base_buffer *shown, struct place at, size_t col
 }
 
 /* Appends a token; one that does not fit begins a new line. */
-static void add_svg_span(const char *text, size_t size, double logprob, struct place *at,
-                         struct base_buffer *out)
+static void add_svg_token(const char *text, size_t size, double logprob, struct svg_position *at,
+                          struct base_buffer *out)
 {
     struct base_buffer run = BASE_BUFFER_INIT;
     const int level = level_of(logprob);
@@ -328,7 +328,8 @@ static void add_svg_span(const char *text, size_t size, double logprob, struct p
     char shown[CLI_SHOWN_MAX];
     for (size_t i = 0, n, one; i < size && text[i] != '\n'; all += one)
         i += character(text + i, size - i, shown, &n, &one);
-    if (at->column > 0 && at->column + all > SVG_COLUMNS) *at = (struct place){0, at->line + 1};
+    if (at->column > 0 && at->column + all > SVG_COLUMNS)
+        *at = (struct svg_position){0, at->line + 1};
     base_buffer_add_text(out, "<g>");
     if (!isnan(logprob)) base_buffer_add_format(out, "<title>%.3g %%</title>", 100 * exp(logprob));
     for (size_t i = 0, n, one; i < size;) {
@@ -337,7 +338,7 @@ static void add_svg_span(const char *text, size_t size, double logprob, struct p
         if (ends || at->column + columns + one > SVG_COLUMNS) {
             add_run(&run, *at, columns, level, out);
             base_buffer_clear(&run);
-            *at = (struct place){0, at->line + 1};
+            *at = (struct svg_position){0, at->line + 1};
             columns = 0;
         }
         i += used;
@@ -378,10 +379,11 @@ static void add_svg_legend(const struct cli_heat *h, int y, struct base_buffer *
 bool cli_heat_svg(const struct cli_heat *h, struct base_output *file, struct base_error *err)
 {
     struct base_buffer body = BASE_BUFFER_INIT, out = BASE_BUFFER_INIT;
-    struct place at = {0, 0};
-    for (size_t i = 0; i < h->n_spans; i++) {
-        const size_t start = i ? h->span[i - 1].end : 0;
-        add_svg_span(h->text.data + start, h->span[i].end - start, h->span[i].logprob, &at, &body);
+    struct svg_position at = {0, 0};
+    for (size_t i = 0; i < h->n_tokens; i++) {
+        const size_t start = i ? h->token[i - 1].end : 0;
+        add_svg_token(h->text.data + start, h->token[i].end - start, h->token[i].logprob, &at,
+                      &body);
     }
     const int y = SVG_TOP + (int)(at.line + 1) * SVG_LINE + 24;
     add_svg_legend(h, y, &body);

@@ -18,15 +18,15 @@
 
 enum cli_heat_form { CLI_HEAT_MARKS, CLI_HEAT_256, CLI_HEAT_RGB };
 
-struct cli_heat_span; /* consecutive bytes of a token */
+struct cli_heat_token; /* its end in the text, and its probability */
 
 struct cli_heat { /* all zeros: empty */
     enum cli_heat_form form;
     bool silent;             /* only the picture is made */
     struct base_buffer text; /* all tokens */
-    struct cli_heat_span *span;
-    size_t n_spans, room;
-    size_t n_shown;                 /* spans that are written */
+    struct cli_heat_token *token;
+    size_t n_tokens, room;
+    size_t n_shown;                 /* tokens that are written */
     struct base_buffer line, marks; /* of the present line, for CLI_HEAT_MARKS */
     size_t column, width;
     double sum;          /* of the log-probabilities of n tokens */

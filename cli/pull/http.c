@@ -55,16 +55,16 @@ struct api {
 #undef MEMBER
 };
 
-struct origin { /* of an address */
+struct url_origin { /* of an address */
     char scheme[8], host[256], port[8];
 };
 
-struct slot {
+struct transfer {
     struct cli_http *http;
     struct cli_http_request *request; /* NULL: free */
     CURL *easy;
     struct curl_slist *headers;
-    struct origin at; /* of the current address, which redirects change */
+    struct url_origin at; /* of the current address, which redirects change */
     size_t head_bytes, ignored_bytes;
     bool running, begun;
     bool enough;   /* the caller ended it without an error */
@@ -77,8 +77,8 @@ struct cli_http {
     struct api api;
     CURLM *multi;
     struct cli_http_options options;
-    struct origin hub;
-    struct slot slot[CLI_HTTP_REQUESTS];
+    struct url_origin hub;
+    struct transfer transfer[CLI_HTTP_REQUESTS];
 };
 
 /* ---- Addresses ---- */
@@ -100,17 +100,17 @@ static bool is_here(const char *host)
            (inet_pton(AF_INET, host, &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
 }
 
-static const char *current_url(const struct slot *s)
+static const char *current_url(const struct transfer *t)
 {
     char *url = NULL;
-    s->http->api.curl_easy_getinfo(s->easy, CURLINFO_EFFECTIVE_URL, &url);
-    return url ? url : s->request->url;
+    t->http->api.curl_easy_getinfo(t->easy, CURLINFO_EFFECTIVE_URL, &url);
+    return url ? url : t->request->url;
 }
 
 /* Finds the origin of an address; fails if the address must not be read. `from`: its response names
  * the address, which may be relative to its own; NULL: none. */
-static bool find_origin(struct cli_http *h, const struct slot *from, const char *url,
-                        struct origin *out, struct base_error *err)
+static bool find_origin(struct cli_http *h, const struct transfer *from, const char *url,
+                        struct url_origin *out, struct base_error *err)
 {
     CURLU *u = h->api.curl_url();
     CURLUcode code = u ? CURLUE_OK : CURLUE_OUT_OF_MEMORY;
@@ -140,15 +140,15 @@ static bool find_origin(struct cli_http *h, const struct slot *from, const char 
 }
 
 /* Sets the origin and the host for messages to those of the current address. */
-static void find_current(struct slot *s)
+static void find_current(struct transfer *t)
 {
-    find_origin(s->http, NULL, current_url(s), &s->at, NULL);
-    strcpy(s->request->host, s->at.host);
+    find_origin(t->http, NULL, current_url(t), &t->at, NULL);
+    strcpy(t->request->host, t->at.host);
 }
 
-static bool is_hub(const struct slot *s)
+static bool is_hub(const struct transfer *t)
 {
-    const struct origin *a = &s->at, *b = &s->http->hub;
+    const struct url_origin *a = &t->at, *b = &t->http->hub;
     return strcmp(a->scheme, b->scheme) == 0 && strcasecmp(a->host, b->host) == 0 &&
            strcmp(a->port, b->port) == 0;
 }
@@ -208,32 +208,32 @@ static void read_link(const char *text, char out[CLI_HTTP_LINK])
     }
 }
 
-static bool read_header(struct slot *s, const char *name, const char *value)
+static bool read_header(struct transfer *t, const char *name, const char *value)
 {
-    struct cli_http_answer *a = &s->request->answer;
+    struct cli_http_answer *a = &t->request->answer;
     const bool is_tag = strcasecmp(name, "ETag") == 0;
     if (strcasecmp(name, "Content-Length") == 0) a->size = number_of(value);
     if (strcasecmp(name, "Content-Range") == 0) read_content_range(value, a);
     if (strcasecmp(name, "Retry-After") == 0) a->wait = number_of(value);
-    if (is_hub(s) && strcasecmp(name, "X-Linked-Size") == 0) a->linked = number_of(value);
-    if (is_hub(s) && strcasecmp(name, "X-Linked-Etag") == 0) read_linked(value, a->sha256);
+    if (is_hub(t) && strcasecmp(name, "X-Linked-Size") == 0) a->linked = number_of(value);
+    if (is_hub(t) && strcasecmp(name, "X-Linked-Etag") == 0) read_linked(value, a->sha256);
     if (strcasecmp(name, "Link") == 0) read_link(value, a->next);
     if (strlen(value) < sizeof a->validator &&
         ((is_tag && value[0] == '"') ||
          (!a->validator[0] && strcasecmp(name, "Last-Modified") == 0)))
         strcpy(a->validator, value);
-    struct origin to;
+    struct url_origin to;
     return a->status / 100 != 3 || strcasecmp(name, "Location") != 0 ||
-           find_origin(s->http, s, value, &to, &s->request->error);
+           find_origin(t->http, t, value, &to, &t->request->error);
 }
 
 static size_t on_header(char *bytes, size_t one, size_t size, void *user)
 {
-    struct slot *s = user;
+    struct transfer *t = user;
     char line[HEADER_SIZE];
-    s->head_bytes += size * one;
-    if (s->head_bytes > HEAD_MAX) {
-        base_fail_at(&s->request->error, BASE_FAILED, s->at.host, -1,
+    t->head_bytes += size * one;
+    if (t->head_bytes > HEAD_MAX) {
+        base_fail_at(&t->request->error, BASE_FAILED, t->at.host, -1,
                      "the head of its answer is longer than %d bytes", HEAD_MAX);
         return 0;
     }
@@ -242,11 +242,11 @@ static size_t on_header(char *bytes, size_t one, size_t size, void *user)
     memcpy(line, bytes, size);
     line[size] = '\0';
     line[strcspn(line, "\r\n")] = '\0';
-    s->has_head = line[0] == '\0';
+    t->has_head = line[0] == '\0';
     if (strncmp(line, "HTTP/", 5) == 0) {
         const char *space = strchr(line, ' ');
-        forget_answer(&s->request->answer, space ? atoi(space + 1) : 0);
-        find_current(s);
+        forget_answer(&t->request->answer, space ? atoi(space + 1) : 0);
+        find_current(t);
         return size;
     }
     char *colon = strchr(line, ':');
@@ -254,55 +254,55 @@ static size_t on_header(char *bytes, size_t one, size_t size, void *user)
     *colon = '\0';
     char *value = colon + 1 + strspn(colon + 1, " \t");
     for (size_t n = strlen(value); n > 0 && strchr(" \t", value[n - 1]); n--) value[n - 1] = '\0';
-    return read_header(s, line, value) ? size : 0;
+    return read_header(t, line, value) ? size : 0;
 }
 
-static bool begin(struct slot *s)
+static bool begin(struct transfer *t)
 {
-    struct cli_http_request *r = s->request;
-    if (s->begun) return true;
-    s->begun = true;
-    s->enough = r->begin && !r->begin(r);
-    return !s->enough;
+    struct cli_http_request *r = t->request;
+    if (t->begun) return true;
+    t->begun = true;
+    t->enough = r->begin && !r->begin(r);
+    return !t->enough;
 }
 
 static size_t on_body(char *bytes, size_t one, size_t size, void *user)
 {
-    struct slot *s = user;
-    struct cli_http_request *r = s->request;
+    struct transfer *t = user;
+    struct cli_http_request *r = t->request;
     size *= one;
     if (r->answer.status != 200 && r->answer.status != 206) {
-        s->ignored_bytes += size;
-        s->enough = s->ignored_bytes > IGNORED_MAX;
-        return s->enough ? 0 : size;
+        t->ignored_bytes += size;
+        t->enough = t->ignored_bytes > IGNORED_MAX;
+        return t->enough ? 0 : size;
     }
-    if (!begin(s)) return 0;
-    s->enough = !r->take(r, bytes, size);
-    return s->enough ? 0 : size;
+    if (!begin(t)) return 0;
+    t->enough = !r->take(r, bytes, size);
+    return t->enough ? 0 : size;
 }
 
 /* ---- Requests ---- */
 
 /* Sets the options of a request. Only HTTP is enabled. */
-static bool set_up(struct slot *s)
+static bool set_up(struct transfer *t)
 {
-    const struct api *api = &s->http->api;
-    const struct cli_http_options *o = &s->http->options;
-    const struct cli_http_request *r = s->request;
+    const struct api *api = &t->http->api;
+    const struct cli_http_options *o = &t->http->options;
+    const struct cli_http_request *r = t->request;
     const char *bundle = getenv("CURL_CA_BUNDLE");
-    const bool is_own = strcmp(s->at.scheme, "http") == 0 && is_here(s->at.host);
+    const bool is_own = strcmp(t->at.scheme, "http") == 0 && is_here(t->at.host);
     bool ok = true;
-    api->curl_easy_reset(s->easy);
-    api->curl_slist_free_all(s->headers);
-    s->headers = NULL;
+    api->curl_easy_reset(t->easy);
+    api->curl_slist_free_all(t->headers);
+    t->headers = NULL;
     if (r->range && r->if_range) {
         char line[CLI_HTTP_VALIDATOR + 16];
         snprintf(line, sizeof line, "If-Range: %s", r->if_range);
-        s->headers = api->curl_slist_append(NULL, line);
-        ok = s->headers != NULL;
+        t->headers = api->curl_slist_append(NULL, line);
+        ok = t->headers != NULL;
     }
 #define SET(option, value)                                                                         \
-    ok = ok && api->curl_easy_setopt(s->easy, CURLOPT_##option, value) == CURLE_OK
+    ok = ok && api->curl_easy_setopt(t->easy, CURLOPT_##option, value) == CURLE_OK
     SET(URL, r->url);
     SET(NOSIGNAL, 1L);
 #if LIBCURL_VERSION_NUM >= 0x075500
@@ -313,54 +313,54 @@ static bool set_up(struct slot *s)
     SET(FOLLOWLOCATION, 1L);
     SET(MAXREDIRS, (long)REDIRECTS_MAX);
     SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* each request has its own connection */
-    SET(USERAGENT, "infer/" CLI_VERSION_TEXT);
+    SET(USERAGENT, "infer/" INFER_VERSION);
     SET(CONNECTTIMEOUT, o->timeout);
     SET(LOW_SPEED_TIME, o->timeout);
     SET(LOW_SPEED_LIMIT, (long)SLOWEST);
-    SET(ERRORBUFFER, s->text);
+    SET(ERRORBUFFER, t->text);
     SET(HEADERFUNCTION, on_header);
-    SET(HEADERDATA, s);
+    SET(HEADERDATA, t);
     SET(WRITEFUNCTION, on_body);
-    SET(WRITEDATA, s);
-    SET(PRIVATE, s);
+    SET(WRITEDATA, t);
+    SET(PRIVATE, t);
     /* Between this machine and itself there is no proxy, which would read the token. */
-    if (is_own) SET(NOPROXY, s->at.host[0] == '[' ? "::1" : s->at.host);
-    if (o->token && is_hub(s) && (is_own || strcmp(s->at.scheme, "https") == 0)) {
+    if (is_own) SET(NOPROXY, t->at.host[0] == '[' ? "::1" : t->at.host);
+    if (o->token && is_hub(t) && (is_own || strcmp(t->at.scheme, "https") == 0)) {
         SET(HTTPAUTH, (long)CURLAUTH_BEARER);
         SET(XOAUTH2_BEARER, o->token); /* to this origin only, and to no proxy */
     }
-    if (s->headers) SET(HTTPHEADER, s->headers);
+    if (t->headers) SET(HTTPHEADER, t->headers);
     if (r->range) SET(RANGE, r->range);
     if (bundle && *bundle) SET(CAINFO, bundle);
 #undef SET
     return ok;
 }
 
-static bool start(struct slot *s)
+static bool start(struct transfer *t)
 {
-    struct cli_http *h = s->http;
-    struct base_error *err = &s->request->error;
-    forget_answer(&s->request->answer, 0);
-    if (!find_origin(h, NULL, s->request->url, &s->at, err)) return false;
-    strcpy(s->request->host, s->at.host);
-    if (!s->easy) s->easy = h->api.curl_easy_init();
-    s->running =
-        s->easy && set_up(s) && h->api.curl_multi_add_handle(h->multi, s->easy) == CURLM_OK;
-    return s->running || base_fail(err, BASE_NO_MEMORY, "not enough memory for a request");
+    struct cli_http *h = t->http;
+    struct base_error *err = &t->request->error;
+    forget_answer(&t->request->answer, 0);
+    if (!find_origin(h, NULL, t->request->url, &t->at, err)) return false;
+    strcpy(t->request->host, t->at.host);
+    if (!t->easy) t->easy = h->api.curl_easy_init();
+    t->running =
+        t->easy && set_up(t) && h->api.curl_multi_add_handle(h->multi, t->easy) == CURLM_OK;
+    return t->running || base_fail(err, BASE_NO_MEMORY, "not enough memory for a request");
 }
 
 bool cli_http_start(struct cli_http *h, struct cli_http_request *r)
 {
     int i = 0;
-    while (i < CLI_HTTP_REQUESTS && h->slot[i].request) i++;
+    while (i < CLI_HTTP_REQUESTS && h->transfer[i].request) i++;
     if (i == CLI_HTTP_REQUESTS) return false;
-    struct slot *s = &h->slot[i];
-    *s = (struct slot){.http = h, .request = r, .easy = s->easy, .headers = s->headers};
+    struct transfer *t = &h->transfer[i];
+    *t = (struct transfer){.http = h, .request = r, .easy = t->easy, .headers = t->headers};
     r->error = (struct base_error)BASE_ERROR_INIT;
     r->again = false;
     r->answer.sha256[0] = '\0';
     r->answer.linked = -1;
-    start(s);
+    start(t);
     return true;
 }
 
@@ -382,15 +382,15 @@ static bool is_passing(CURLcode code)
     }
 }
 
-static void finish(struct slot *s, CURLcode code)
+static void finish(struct transfer *t, CURLcode code)
 {
-    struct cli_http_request *r = s->request;
+    struct cli_http_request *r = t->request;
     const int status = r->answer.status;
-    find_current(s);
-    s->http->api.curl_multi_remove_handle(s->http->multi, s->easy);
-    s->running = false;
-    if (r->error.code || s->enough) return;
-    if (code == CURLE_OUT_OF_MEMORY && !s->has_head && errno != ENOMEM) {
+    find_current(t);
+    t->http->api.curl_multi_remove_handle(t->http->multi, t->easy);
+    t->running = false;
+    if (r->error.code || t->enough) return;
+    if (code == CURLE_OUT_OF_MEMORY && !t->has_head && errno != ENOMEM) {
         /* Old versions of libcurl report a line above their limit in this way. */
         base_fail_at(&r->error, BASE_FAILED, r->host, -1,
                      "a line in the head of its answer is too long");
@@ -401,11 +401,11 @@ static void finish(struct slot *s, CURLcode code)
     } else if (code != CURLE_OK) {
         r->again = is_passing(code);
         base_fail_at(&r->error, BASE_FAILED, r->host, -1, "%s",
-                     s->text[0] ? s->text : s->http->api.curl_easy_strerror(code));
+                     t->text[0] ? t->text : t->http->api.curl_easy_strerror(code));
     } else if (status / 100 == 3) {
         base_fail_at(&r->error, BASE_FAILED, r->host, -1, "it redirects without an address");
     } else {
-        if (status == 200 || status == 206) begin(s); /* an empty body */
+        if (status == 200 || status == 206) begin(t); /* an empty body */
         r->again = (status == 408 || status == 429 || status >= 500) && r->answer.wait <= WAIT_MAX;
     }
 }
@@ -415,15 +415,15 @@ static struct cli_http_request *take_ended(struct cli_http *h)
     CURLMsg *message;
     int left;
     while ((message = h->api.curl_multi_info_read(h->multi, &left)) != NULL) {
-        struct slot *s = NULL;
+        struct transfer *t = NULL;
         if (message->msg != CURLMSG_DONE) continue;
-        h->api.curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &s);
-        finish(s, message->data.result);
+        h->api.curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t);
+        finish(t, message->data.result);
     }
     for (int i = 0; i < CLI_HTTP_REQUESTS; i++) {
-        struct cli_http_request *r = h->slot[i].request;
-        if (!r || h->slot[i].running) continue;
-        h->slot[i].request = NULL;
+        struct cli_http_request *r = h->transfer[i].request;
+        if (!r || h->transfer[i].running) continue;
+        h->transfer[i].request = NULL;
         return r;
     }
     return NULL;
@@ -443,9 +443,9 @@ struct cli_http_request *cli_http_wait(struct cli_http *h, int ms)
     if (code == CURLM_OK) h->api.curl_multi_perform(h->multi, &running);
     if (code != CURLM_OK) /* lack of memory: no other error is possible here */
         for (int i = 0; i < CLI_HTTP_REQUESTS; i++)
-            if (h->slot[i].request) {
+            if (h->transfer[i].request) {
                 errno = ENOMEM;
-                finish(&h->slot[i], CURLE_OUT_OF_MEMORY);
+                finish(&h->transfer[i], CURLE_OUT_OF_MEMORY);
             }
     return take_ended(h);
 }
@@ -453,10 +453,10 @@ struct cli_http_request *cli_http_wait(struct cli_http *h, int ms)
 void cli_http_stop(struct cli_http *h)
 {
     for (int i = 0; i < CLI_HTTP_REQUESTS; i++) {
-        struct slot *s = &h->slot[i];
-        if (s->running) h->api.curl_multi_remove_handle(h->multi, s->easy);
-        s->running = false;
-        s->request = NULL;
+        struct transfer *t = &h->transfer[i];
+        if (t->running) h->api.curl_multi_remove_handle(h->multi, t->easy);
+        t->running = false;
+        t->request = NULL;
     }
 }
 
@@ -505,9 +505,9 @@ void cli_http_free(struct cli_http *h)
     if (!h) return;
     cli_http_stop(h);
     for (int i = 0; i < CLI_HTTP_REQUESTS; i++) {
-        struct slot *s = &h->slot[i];
-        if (s->easy) h->api.curl_easy_cleanup(s->easy);
-        if (s->headers) h->api.curl_slist_free_all(s->headers);
+        struct transfer *t = &h->transfer[i];
+        if (t->easy) h->api.curl_easy_cleanup(t->easy);
+        if (t->headers) h->api.curl_slist_free_all(t->headers);
     }
     if (h->multi) h->api.curl_multi_cleanup(h->multi);
     free(h);

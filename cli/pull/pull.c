@@ -17,16 +17,16 @@
 #include <unistd.h>
 
 enum {
-    PIECE_MIN = 1 << 20, /* bytes; a small file uses fewer connections */
-    PIECE_MAX = 64 << 20,
+    RANGE_MIN = 1 << 20, /* bytes; a small file uses fewer connections */
+    RANGE_MAX = 64 << 20,
     PROGRESS = 1 << 20, /* bytes after which the number of failures is reset */
     STEP_MS = 100,
-    RANGE_SIZE = 48
+    RANGE_TEXT = 48
 };
 
 struct download;
 
-struct piece {
+struct file_range {
     struct cli_http_request request;
     struct download *d;
     uint64_t at, to; /* bytes [at, to) are missing; to UINT64_MAX: up to the end */
@@ -34,7 +34,7 @@ struct piece {
     int failures;      /* number of failures without progress that is kept */
     uint64_t progress; /* `at` when counting began */
     double start_at;   /* earliest time of the next attempt */
-    char range[RANGE_SIZE];
+    char bytes[RANGE_TEXT];
 };
 
 struct download {
@@ -44,8 +44,8 @@ struct download {
     struct cli_partial partial;
     bool has_ranges;
     bool changed;  /* the version of the file has changed */
-    uint64_t next; /* bytes from here on have no piece; with an unknown size 0 or UINT64_MAX */
-    struct piece piece[CLI_HTTP_REQUESTS];
+    uint64_t next; /* bytes from here on have no range; with an unknown size 0 or UINT64_MAX */
+    struct file_range range[CLI_HTTP_REQUESTS];
 };
 
 static void begin_progress(const struct download *d, const char *what, int64_t total, uint64_t done)
@@ -58,18 +58,18 @@ static void begin_progress(const struct download *d, const char *what, int64_t t
     base_buffer_free(&name);
 }
 
-/* ---- Pieces ---- */
+/* ---- Ranges ---- */
 
-static bool fail_here(struct piece *p, bool again, const char *text)
+static bool fail_here(struct file_range *p, bool again, const char *text)
 {
     p->request.again = again;
     return base_fail_at(&p->request.error, BASE_FAILED, p->request.host, -1, "%s", text);
 }
 
 /* Handles the header of a response with status 200 or 206. */
-static bool begin_piece(struct cli_http_request *r)
+static bool begin_range(struct cli_http_request *r)
 {
-    struct piece *p = r->user;
+    struct file_range *p = r->user;
     struct download *d = p->d;
     const struct cli_http_answer *a = &r->answer;
     const struct cli_version *v = &d->partial.version;
@@ -84,9 +84,9 @@ static bool begin_piece(struct cli_http_request *r)
     return fits || fail_here(p, false, "it sends another part of the file than it was asked for");
 }
 
-static bool take_piece(struct cli_http_request *r, const char *bytes, size_t size)
+static bool take_range(struct cli_http_request *r, const char *bytes, size_t size)
 {
-    struct piece *p = r->user;
+    struct file_range *p = r->user;
     if (size > p->to - p->at) return fail_here(p, false, "it sends more bytes than the file has");
     if (!cli_partial_write(&p->d->partial, p->at, bytes, size, &r->error)) return false;
     p->at += size;
@@ -98,38 +98,38 @@ static bool take_piece(struct cli_http_request *r, const char *bytes, size_t siz
     return true;
 }
 
-static void start_piece(struct piece *p)
+static void start_range(struct file_range *p)
 {
     struct download *d = p->d;
     const struct cli_version *v = &d->partial.version;
     p->request = (struct cli_http_request){
-        .url = d->file->url.data, .begin = begin_piece, .take = take_piece, .user = p};
+        .url = d->file->url.data, .begin = begin_range, .take = take_range, .user = p};
     if (d->has_ranges) {
-        snprintf(p->range, sizeof p->range, "%" PRIu64 "-%" PRIu64, p->at, p->to - 1);
-        p->request.range = p->range;
+        snprintf(p->bytes, sizeof p->bytes, "%" PRIu64 "-%" PRIu64, p->at, p->to - 1);
+        p->request.range = p->bytes;
         if (v->validator[0]) p->request.if_range = v->validator;
     }
     p->running = cli_http_start(d->http, &p->request);
 }
 
 /* Starts pieces on free connections. */
-static void start_pieces(struct download *d)
+static void start_ranges(struct download *d)
 {
     const int64_t size = d->partial.version.size;
     const int most = d->has_ranges ? d->options->connections : 1;
     const uint64_t end = size >= 0 ? (uint64_t)size : UINT64_MAX;
     uint64_t length = end / (unsigned)most + 1;
-    if (length < PIECE_MIN) length = PIECE_MIN;
-    if (length > PIECE_MAX) length = PIECE_MAX;
+    if (length < RANGE_MIN) length = RANGE_MIN;
+    if (length > RANGE_MAX) length = RANGE_MAX;
     for (int i = 0; i < most; i++) {
-        struct piece *p = &d->piece[i];
+        struct file_range *p = &d->range[i];
         if (!p->used && d->next < end) {
             const uint64_t to = d->has_ranges && end - d->next > length ? d->next + length : end;
-            *p = (struct piece){.d = d, .used = true, .at = d->next, .to = to};
+            *p = (struct file_range){.d = d, .used = true, .at = d->next, .to = to};
             p->progress = p->at;
             d->next = to;
         }
-        if (p->used && !p->running && base_seconds() >= p->start_at) start_piece(p);
+        if (p->used && !p->running && base_seconds() >= p->start_at) start_range(p);
     }
 }
 
@@ -138,12 +138,12 @@ static uint64_t done_of(const struct download *d)
 {
     uint64_t done = d->next;
     for (int i = 0; i < CLI_HTTP_REQUESTS; i++)
-        if (d->piece[i].used && d->piece[i].at < done) done = d->piece[i].at;
+        if (d->range[i].used && d->range[i].at < done) done = d->range[i].at;
     return done;
 }
 
 /* Handles a response with a status other than 200 and 206. */
-static void judge(struct piece *p)
+static void check_status(struct file_range *p)
 {
     const int status = p->request.answer.status;
     if (status == 200 || status == 206) return;
@@ -152,18 +152,18 @@ static void judge(struct piece *p)
     cli_hub_refusal(&p->request, &p->request.error);
 }
 
-/* Schedules the next attempt of a piece that failed; false if it has failed too often. */
-static bool delay(struct piece *p)
+/* Schedules the next attempt of a range that failed; false if it has failed too often. */
+static bool delay(struct file_range *p)
 {
     if (!p->request.again || p->failures >= p->d->options->retries) return false;
     p->start_at = base_seconds() + cli_http_pause(&p->request, p->failures++);
     return true;
 }
 
-static bool end_piece(struct download *d, struct piece *p, struct base_error *err)
+static bool end_range(struct download *d, struct file_range *p, struct base_error *err)
 {
     p->running = false;
-    if (!p->request.error.code) judge(p);
+    if (!p->request.error.code) check_status(p);
     if (!p->request.error.code && p->to == UINT64_MAX) {
         p->to = p->at; /* the size is now known */
         d->next = p->at;
@@ -201,11 +201,11 @@ static bool transfer(struct download *d, struct base_error *err)
     const struct cli_partial *p = &d->partial;
     bool is_checked = false;
     d->next = p->done;
-    for (int i = 0; i < CLI_HTTP_REQUESTS; i++) d->piece[i].used = false;
+    for (int i = 0; i < CLI_HTTP_REQUESTS; i++) d->range[i].used = false;
     for (;;) {
-        start_pieces(d);
+        start_ranges(d);
         struct cli_http_request *r = cli_http_wait(d->http, STEP_MS);
-        const bool ok = !r || end_piece(d, r->user, err);
+        const bool ok = !r || end_range(d, r->user, err);
         const uint64_t done = done_of(d);
         d->partial.done = done; /* kept even if the rest fails */
         if (!ok) return false;
@@ -230,12 +230,12 @@ static bool stop_at_head(struct cli_http_request *r)
  */
 static bool probe(struct download *d, struct cli_version *version, struct base_error *err)
 {
-    struct piece p = {.d = d, .request = {.range = "0-0", .begin = stop_at_head}};
+    struct file_range p = {.d = d, .request = {.range = "0-0", .begin = stop_at_head}};
     const struct cli_http_answer *a = &p.request.answer;
     const char *host = p.request.host;
     p.request.url = d->file->url.data;
     if (!cli_http_get(d->http, &p.request, d->options->retries, err)) return false;
-    judge(&p);
+    check_status(&p);
     if (p.request.error.code) {
         *err = p.request.error;
         return false;

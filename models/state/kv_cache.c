@@ -419,21 +419,21 @@ static bool load_rows(const struct rows *r, uint32_t first, uint32_t end,
 }
 
 /* [first, end): the positions that are saved; [from, to): those of them that are loaded. */
-struct part {
+struct saved_range {
     uint32_t first, end, from, to;
 };
 
-static struct part in_block(struct part p, uint32_t block)
+static struct saved_range in_block(struct saved_range p, uint32_t block)
 {
     const uint32_t end = p.end - block < BLOCK ? p.end : block + BLOCK;
-    struct part b = {p.first > block ? p.first : block, end, p.from > block ? p.from : block,
-                     p.to < end ? p.to : end};
+    struct saved_range b = {p.first > block ? p.first : block, end, p.from > block ? p.from : block,
+                            p.to < end ? p.to : end};
     if (b.from >= b.to) b.from = b.to = b.first;
     return b;
 }
 
-static bool load_part(const struct rows *r, struct part p, const struct images *images,
-                      const struct model_state_reader *from, struct base_error *err)
+static bool load_range(const struct rows *r, struct saved_range p, const struct images *images,
+                       const struct model_state_reader *from, struct base_error *err)
 {
     const uint64_t all = n_units(r, p.first, p.end), read = n_units(r, p.from, p.to);
     const uint64_t before = read ? p.from / r->n - p.first / r->n : 0;
@@ -444,23 +444,23 @@ static bool load_part(const struct rows *r, struct part p, const struct images *
 
 /* Writes, or reads, the keys or values of one layer and block. */
 static bool move_tensor(const struct model_kv_layer *layer, enum engine_kv_q16 what,
-                        const int32_t *table, struct part p, const struct images *images,
+                        const int32_t *table, struct saved_range p, const struct images *images,
                         const struct model_sink *to, const struct model_state_reader *from,
                         struct base_error *err)
 {
     for (int64_t head = 0; head < layer->k.ne[2]; head++) {
         struct rows r = rows_of(layer, what, head);
         r.table = table;
-        if (!(from ? load_part(&r, p, images, from, err)
+        if (!(from ? load_range(&r, p, images, from, err)
                    : save_rows(&r, p.first, p.end, images, to, err)))
             return false;
     }
     return true;
 }
 
-/* Returns the part of p that layer i has, if the MTP layer begins at mtp_first. */
-static struct part of_layer(const struct model_state *s, uint32_t i, struct part p,
-                            uint32_t mtp_first)
+/* Returns the positions of p that layer i has, if the MTP layer begins at mtp_first. */
+static struct saved_range of_layer(const struct model_state *s, uint32_t i, struct saved_range p,
+                                   uint32_t mtp_first)
 {
     const bool later = s->mtp && i == s->kv.n_layer - 1;
     if (later && p.first < mtp_first) p.first = mtp_first;
@@ -470,7 +470,7 @@ static struct part of_layer(const struct model_state *s, uint32_t i, struct part
 
 /* Writes the layers of a kind, or reads them if `from` is not NULL. */
 static bool move_kind(const struct model_state *s, enum model_kv_kind kind, const int32_t *table,
-                      struct part p, uint32_t mtp_first, const struct images *images,
+                      struct saved_range p, uint32_t mtp_first, const struct images *images,
                       const struct model_sink *to, const struct model_state_reader *from,
                       struct base_error *err)
 {
@@ -483,7 +483,7 @@ static bool move_kind(const struct model_state *s, enum model_kv_kind kind, cons
     for (uint32_t block = first / BLOCK * BLOCK; block < p.end; block += BLOCK)
         for (uint32_t i = 0; i < s->kv.n_layer; i++) {
             const struct model_kv_layer *layer = &s->kv.layer[i];
-            const struct part b = in_block(of_layer(s, i, p, mtp_first), block);
+            const struct saved_range b = in_block(of_layer(s, i, p, mtp_first), block);
             if (layer->present && layer->kind == kind &&
                 (!move_tensor(layer, ENGINE_KV_Q16_KEYS, table, b, images, to, from, err) ||
                  !move_tensor(layer, ENGINE_KV_Q16_VALUES, table, b, images, to, from, err)))
@@ -540,7 +540,7 @@ static bool save(const struct model_state *s, uint32_t seq, const struct model_s
     for (int kind = 0; ok && kind < MODEL_KV_KINDS; kind++) {
         const struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
-        const struct part p = {.first = slots->oldest[seq], .end = s->length[seq]};
+        const struct saved_range p = {.first = slots->oldest[seq], .end = s->length[seq]};
         ok = move_kind(s, kind, table_of(s, slots, seq), p, s->kv.mtp_first[seq], &images, to, NULL,
                        err);
     }
@@ -549,17 +549,18 @@ static bool save(const struct model_state *s, uint32_t seq, const struct model_s
 }
 
 /* Returns which of the saved positions to load. */
-static struct part loaded(const struct model_kv_slots *slots, const struct model_state_outline *o,
-                          enum model_kv_kind kind, uint32_t length)
+static struct saved_range loaded(const struct model_kv_slots *slots,
+                                 const struct model_state_outline *o, enum model_kv_kind kind,
+                                 uint32_t length)
 {
-    struct part p = {.first = o->oldest[kind], .end = o->length, .to = length};
+    struct saved_range p = {.first = o->oldest[kind], .end = o->length, .to = length};
     p.from = length > slots->capacity ? length - slots->capacity : 0;
     if (p.from < p.first) p.from = p.first;
     return p;
 }
 
 /* Returns a reader's share of these positions: consecutive complete blocks. */
-static struct part share_of(struct part p, const struct model_state_reader *r)
+static struct saved_range share_of(struct saved_range p, const struct model_state_reader *r)
 {
     if (p.from >= p.to) return p;
     const uint64_t first = p.from / BLOCK, n = (p.to - 1) / BLOCK - first + 1;
@@ -593,7 +594,7 @@ static bool load(struct model_state *s, uint32_t seq, uint32_t length,
     for (int kind = 0; ok && kind < MODEL_KV_KINDS; kind++) {
         const struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
-        const struct part p = share_of(loaded(slots, o, kind, length), from);
+        const struct saved_range p = share_of(loaded(slots, o, kind, length), from);
         ok = move_kind(s, kind, table_of(s, slots, seq), p, o->mtp_first, &images, NULL, from, err);
     }
     images_free(&images);

@@ -20,7 +20,7 @@ struct constrain_part {
 
 struct constraint {
     struct constrain_dfa **dfa; /* the automata; dfa[root] reads the text if there is no schema */
-    uint32_t n_dfa, dfa_room, root;
+    uint32_t n_dfa, root;
     struct constrain_schema *schema; /* or NULL */
     struct constrain_part *part;     /* [n_part]: alternatives; none: a value of the schema */
     uint32_t n_part;

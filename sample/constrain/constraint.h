@@ -69,7 +69,7 @@ struct constraint *constraint_from_choices(const char *const *choices, size_t co
 /* What generation does not do as a schema says: `uniqueItems` that is not enforced, because its
  * items may have more values than an automaton can tell apart, and strings that are not generated,
  * because their `pattern` has a construct that is not supported. */
-struct constrain_remarks {
+struct constrain_notes {
     uint32_t count;
     char text[256]; /* the first one, with line and column */
 };
@@ -88,9 +88,9 @@ struct constrain_schema_options {
     bool any_order;
     const char *const *lenient; /* keywords that need not be enforced */
     size_t n_lenient;
-    const char *lenient_advice;        /* for messages: how the user adds such a keyword; or NULL */
-    struct constrain_remarks *remarks; /* with `generate`; NULL: an error instead */
-    size_t n_members;                  /* 0; constraint_from_schemas sets it */
+    const char *lenient_advice;    /* for messages: how the user adds such a keyword; or NULL */
+    struct constrain_notes *notes; /* with `generate`; NULL: an error instead */
+    size_t n_members;              /* 0; constraint_from_schemas sets it */
 };
 
 /* Compiles a JSON schema (draft 2020-12). A name that the schema mentions may occur once; without

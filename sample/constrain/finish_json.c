@@ -164,7 +164,7 @@ static const uint32_t *name_rests(struct constrain_finisher *f, const struct con
     return *known;
 }
 
-struct choice { /* a property: its class, its option, and the bytes of both */
+struct property_choice { /* a property: its class, its option, and the bytes of both */
     uint32_t class, marks, cost;
 };
 
@@ -172,7 +172,7 @@ struct choice { /* a property: its class, its option, and the bytes of both */
  * increase this mark; `known`: it must have this number; 0: any. */
 static bool choose(const struct constrain_finisher *f, const struct constrain_object *o,
                    const struct constrain_frame *frame, const uint32_t *name, uint64_t mark,
-                   uint32_t known, struct choice *best)
+                   uint32_t known, struct property_choice *best)
 {
     const struct constrain_schema *s = f->constraint->schema;
     uint32_t missing = constrain_object_missing(o, frame);
@@ -189,7 +189,7 @@ static bool choose(const struct constrain_finisher *f, const struct constrain_ob
             if ((mark && !(option->marks & mark)) || cost >= best->cost ||
                 !constrain_object_after(s, frame, c, option->marks, &after))
                 continue;
-            *best = (struct choice){c, option->marks, cost};
+            *best = (struct property_choice){c, option->marks, cost};
         }
     }
     best->cost = constrain_add(best->cost, 3); /* two quotes and a colon */
@@ -200,7 +200,7 @@ static bool choose(const struct constrain_finisher *f, const struct constrain_ob
  * come first, as far as the order of names allows. */
 static bool next_need(const struct constrain_finisher *f, const struct constrain_object *o,
                       const struct constrain_frame *frame, const uint32_t *name, bool must,
-                      struct choice *best, bool *some)
+                      struct property_choice *best, bool *some)
 {
     const uint32_t last = CONSTRAIN_FIRST_MARK / 64, shift = CONSTRAIN_FIRST_MARK % 64;
     const uint64_t marks = (o->required[last] & ~frame->object.seen[last]) >> shift;
@@ -228,7 +228,7 @@ static uint32_t members_rest(const struct constrain_finisher *f, const struct co
     const uint32_t *name = f->name[o - s->object][1];
     uint32_t sum = 1;
     for (uint32_t i = 0;; i++) {
-        struct choice best;
+        struct property_choice best;
         bool some;
         if (i > CONSTRAIN_MAX_ITEMS || !next_need(f, o, &now, name, must, &best, &some))
             return CONSTRAIN_NEVER;

@@ -39,7 +39,7 @@ struct plain_depths { /* of plain tokens, by state of one automaton: see constra
     uint32_t *loop; /* kinds of bytes that lead from the state to itself, and LOOP_KNOWN */
 };
 #define LOOP_KNOWN 0x80000000u
-struct bytes { /* a set of bytes */
+struct byte_set { /* a set of bytes */
     uint64_t bit[4];
 };
 struct constrain_masker {
@@ -60,7 +60,8 @@ struct constrain_masker {
     uint32_t *stack, stack_room;
     uint32_t from[CONSTRAIN_MAX_TOKEN + 2], frames[CONSTRAIN_MAX_TOKEN + 2];
     struct plain_depths *string, *dfa; /* [n_string], [n_dfa][1 if there are frames below] */
-    struct bytes *first, *follow; /* [n_dfa]: bytes that may begin a rule, and that may follow it */
+    struct byte_set *first,
+        *follow; /* [n_dfa]: bytes that may begin a rule, and that may follow it */
     uint8_t *good, *min_depth, *max_depth; /* [states of the largest automaton]: scratch */
     uint32_t *todo;
 };
@@ -81,7 +82,7 @@ static uint32_t max_states(const struct constraint *c)
 
 /* -- bytes that may follow a rule -- */
 
-static bool join(struct bytes *to, const struct bytes *from)
+static bool join(struct byte_set *to, const struct byte_set *from)
 {
     bool more = false;
     for (int i = 0; i < 4; i++) {
@@ -91,27 +92,27 @@ static bool join(struct bytes *to, const struct bytes *from)
     return more;
 }
 
-static bool has_byte(const struct bytes *set, uint8_t byte)
+static bool has_byte(const struct byte_set *set, uint8_t byte)
 {
     return set->bit[byte >> 6] >> (byte & 63) & 1;
 }
 
 /* Returns the bytes that may come next in state q of a rule by calls and returns, as far as the
  * sets are complete. */
-static struct bytes next_by_leaving(const struct constrain_masker *m, uint32_t rule, uint32_t q)
+static struct byte_set next_by_leaving(const struct constrain_masker *m, uint32_t rule, uint32_t q)
 {
     const struct constrain_dfa *d = m->constraint->dfa[rule];
-    struct bytes out = {{0}};
+    struct byte_set out = {{0}};
     for (uint32_t c = d->call_at[q]; c < d->call_at[q + 1]; c++)
         if (d->call[c].back) join(&out, &m->first[d->call[c].rule]);
     if (d->accept[q] & CONSTRAIN_DFA_ACCEPTS) join(&out, &m->follow[rule]);
     return out;
 }
 
-static struct bytes next_bytes(const struct constrain_masker *m, uint32_t rule, uint32_t q)
+static struct byte_set next_bytes(const struct constrain_masker *m, uint32_t rule, uint32_t q)
 {
     const struct constrain_dfa *d = m->constraint->dfa[rule];
-    struct bytes out = next_by_leaving(m, rule, q);
+    struct byte_set out = next_by_leaving(m, rule, q);
     for (uint32_t b = 0; b < 256; b++)
         if (constrain_dfa_step(d, q, (uint8_t)b)) out.bit[b >> 6] |= 1ull << (b & 63);
     return out;
@@ -128,11 +129,11 @@ static void find_follow(struct constrain_masker *m)
         for (uint32_t r = 0; r < c->n_dfa; r++) {
             const struct constrain_dfa *d = c->dfa[r];
             if (!d) continue;
-            struct bytes first = next_bytes(m, r, 1);
+            struct byte_set first = next_bytes(m, r, 1);
             changed |= join(&m->first[r], &first);
             for (uint32_t k = 0; k < d->call_at[d->n_state]; k++) {
                 if (!d->call[k].back) continue;
-                struct bytes after = next_bytes(m, r, d->call[k].back);
+                struct byte_set after = next_bytes(m, r, d->call[k].back);
                 changed |= join(&m->follow[d->call[k].rule], &after);
             }
         }
@@ -379,7 +380,8 @@ static bool allow_plain(const struct constrain_masker *m, uint64_t *mask, uint32
     return true;
 }
 
-static bool has_child(const struct constrain_trie_node *node, uint32_t i, const struct bytes *set)
+static bool has_child(const struct constrain_trie_node *node, uint32_t i,
+                      const struct byte_set *set)
 {
     for (uint32_t c = i + 1; c < node[i].next; c = node[c].next)
         if (has_byte(set, node[c].byte)) return true;
@@ -406,7 +408,7 @@ static bool fill_automaton(struct constrain_masker *m, const struct constrain_fr
     const struct constrain_trie_node *node = trie->node;
     const uint32_t leaving = CONSTRAIN_DFA_CALLS | (f->next ? CONSTRAIN_DFA_ACCEPTS : 0);
     uint32_t q[CONSTRAIN_MAX_TOKEN + 1], last = 0;
-    struct bytes may_follow = {{0}}; /* of state `last` */
+    struct byte_set may_follow = {{0}}; /* of state `last` */
     q[0] = f->state;
     for (uint32_t i = 1; i < trie->n_node;) {
         uint32_t depth = node[i].depth, to = constrain_dfa_step(d, q[depth - 1], node[i].byte);
@@ -434,7 +436,7 @@ static bool fill_automaton(struct constrain_masker *m, const struct constrain_fr
 }
 
 /* The state of a string's content or a property's name during a token. */
-struct reading {
+struct text_states {
     const struct constrain_schema *schema;
     const struct constrain_dfa *d;
     const struct constrain_frame *frame;
@@ -444,7 +446,7 @@ struct reading {
     struct constrain_escape escape[CONSTRAIN_MAX_TOKEN + 1];
 };
 
-static bool may_pass(const struct reading *r, uint32_t depth)
+static bool may_pass(const struct text_states *r, uint32_t depth)
 {
     if (!r->good) return true;
     if (!r->escape[depth].kind) return r->good[r->q[depth]];
@@ -453,7 +455,7 @@ static bool may_pass(const struct reading *r, uint32_t depth)
     return constrain_object_may_name(r->schema, &f, r->q[depth], false);
 }
 
-static bool fill_text(struct constrain_masker *m, struct reading *r, bool is_plain,
+static bool fill_text(struct constrain_masker *m, struct text_states *r, bool is_plain,
                       struct cached_mask *e, struct base_error *err)
 {
     const struct constrain_trie *trie = is_plain ? &m->vocab->plain : &m->vocab->other;
@@ -487,7 +489,7 @@ static bool fill_text(struct constrain_masker *m, struct reading *r, bool is_pla
 static bool fill_string(struct constrain_masker *m, const struct constrain_frame *f,
                         struct cached_mask *e, struct base_error *err)
 {
-    struct reading r = {.schema = m->constraint->schema, .frame = f};
+    struct text_states r = {.schema = m->constraint->schema, .frame = f};
     struct plain_depths *depths = &m->string[f->index];
     r.d = r.schema->string[f->index].dfa;
     r.length = &r.schema->string[f->index].length;
@@ -503,7 +505,7 @@ static bool fill_string(struct constrain_masker *m, const struct constrain_frame
 static bool fill_name(struct constrain_masker *m, const struct constrain_frame *f,
                       struct cached_mask *e, struct base_error *err)
 {
-    struct reading r = {.schema = m->constraint->schema, .frame = f, .good = m->good};
+    struct text_states r = {.schema = m->constraint->schema, .frame = f, .good = m->good};
     r.d = r.schema->object[f->index].key;
     for (uint32_t q = 0; q < r.d->n_state; q++)
         m->good[q] = q && constrain_object_may_name(r.schema, f, q, false);

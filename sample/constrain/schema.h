@@ -180,7 +180,7 @@ struct constrain_schema {
     uint32_t n_decimal, decimal_room;
     struct constrain_dfa **text; /* automata of formulas */
     uint32_t n_text, text_room;
-    uint32_t *key; /* keys: 2 * the JSON node whose name the key is, or whose text, + 1 */
+    uint32_t *key; /* 2 n: the name of JSON node n; 2 n + 1: its text */
     uint32_t n_key, key_room;
 
     struct constrain_place *place;
@@ -237,8 +237,8 @@ int constrain_schema_compare(const void *a, const void *b); /* compares literals
 /* Returns in *place the place of a set of literals; it is compiled later. */
 bool constrain_schema_place(struct constrain_schema *s, const uint32_t *lits, uint32_t n,
                             uint32_t *place, struct base_error *err);
-/* Makes one option for each combination (bit by bit) of those literals of `with` that increase a
- * count or mark, together with `base`. */
+/* Makes 2^n_with options, with marks 0, 1, 2 ...: the literals `base` and, for each bit i of the
+ * marks, with[i]; for a bit that is 0, if exact[i], its negation (`exact` NULL: never). */
 bool constrain_schema_options_of(struct constrain_schema *s, const uint32_t *base, uint32_t n_base,
                                  const uint32_t *with, const bool *exact, uint32_t n_with,
                                  struct constrain_slice *out, struct base_error *err);

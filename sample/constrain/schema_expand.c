@@ -17,7 +17,7 @@ static const uint8_t types_of[] = {
     [CONSTRAIN_F_MIN_ITEMS] = CONSTRAIN_IS_ARRAY, [CONSTRAIN_F_MIN_CONTAINS] = CONSTRAIN_IS_ARRAY,
     [CONSTRAIN_F_EXISTS] = CONSTRAIN_IS_OBJECT,   [CONSTRAIN_F_UNIQUE] = CONSTRAIN_IS_ARRAY};
 
-struct set { /* literals in the order in which they were added */
+struct literal_set { /* literals in the order in which they were added */
     uint32_t *lit, n, room;
 };
 struct expansion {
@@ -31,7 +31,7 @@ struct expansion {
 };
 enum status { IS_FALSE, IS_TRUE, IS_OPEN };
 
-static bool add(struct set *set, uint32_t lit, struct base_error *err)
+static bool add(struct literal_set *set, uint32_t lit, struct base_error *err)
 {
     if (set->n >= MAX_SET) return base_fail(err, BASE_USAGE, "a place of the schema is too large");
     if (!constrain_grow(&set->lit, &set->room, set->n, sizeof *set->lit, err)) return false;
@@ -39,7 +39,7 @@ static bool add(struct set *set, uint32_t lit, struct base_error *err)
     return true;
 }
 
-static bool has(const struct set *set, uint32_t lit)
+static bool has(const struct literal_set *set, uint32_t lit)
 {
     for (uint32_t i = 0; i < set->n; i++)
         if (set->lit[i] == lit) return true;
@@ -53,7 +53,8 @@ static bool same_atom(const struct constrain_formula *x, const struct constrain_
 
 /* Returns the status of an atom if `atoms` hold. Equal atoms of different places of the schema
  * count as the same. */
-static enum status atom_status(const struct expansion *e, const struct set *atoms, uint32_t lit)
+static enum status atom_status(const struct expansion *e, const struct literal_set *atoms,
+                               uint32_t lit)
 {
     const struct constrain_formula *f = &e->s->formula[lit / 2];
     bool negated = lit & 1;
@@ -81,7 +82,7 @@ static bool disjoint(const struct expansion *e, uint32_t x, uint32_t y);
 
 /* Returns whether the literal is false because a required property has schemas that exclude each
  * other. */
-static bool excluded(const struct expansion *e, const struct set *atoms, uint32_t lit)
+static bool excluded(const struct expansion *e, const struct literal_set *atoms, uint32_t lit)
 {
     const struct constrain_formula *f = &e->s->formula[lit / 2];
     bool required = false, apart = false;
@@ -95,8 +96,8 @@ static bool excluded(const struct expansion *e, const struct set *atoms, uint32_
     return required && apart;
 }
 
-static enum status status_of(const struct expansion *e, const struct set *atoms, uint32_t lit,
-                             uint32_t depth)
+static enum status status_of(const struct expansion *e, const struct literal_set *atoms,
+                             uint32_t lit, uint32_t depth)
 {
     const struct constrain_formula *f = &e->s->formula[lit / 2];
     if (f->kind > CONSTRAIN_F_OR) {
@@ -119,8 +120,8 @@ static enum status status_of(const struct expansion *e, const struct set *atoms,
 
 /* Assumes that the literals `todo` hold: collects atoms, and appends disjunctions to `clauses`.
  * Returns false with *fits false if they contradict each other. */
-static bool assume(struct expansion *e, struct set *todo, struct set *seen, struct set *atoms,
-                   struct set *clauses, bool *fits)
+static bool assume(struct expansion *e, struct literal_set *todo, struct literal_set *seen,
+                   struct literal_set *atoms, struct literal_set *clauses, bool *fits)
 {
     *fits = true;
     while (todo->n && *fits) {
@@ -148,10 +149,10 @@ static bool assume(struct expansion *e, struct set *todo, struct set *seen, stru
 
 /* Decides clauses with one open alternative until none is left; *branch becomes one with several,
  * or -1. */
-static bool decide(struct expansion *e, struct set *seen, struct set *atoms, struct set *clauses,
-                   bool *fits, int64_t *branch)
+static bool decide(struct expansion *e, struct literal_set *seen, struct literal_set *atoms,
+                   struct literal_set *clauses, bool *fits, int64_t *branch)
 {
-    struct set todo = {0};
+    struct literal_set todo = {0};
     bool ok = true, changed = true;
     *fits = true;
     while (ok && *fits && changed) {
@@ -184,21 +185,22 @@ static bool decide(struct expansion *e, struct set *seen, struct set *atoms, str
     return ok;
 }
 
-static bool copy_set(struct set *out, const struct set *in, struct base_error *err)
+static bool copy_set(struct literal_set *out, const struct literal_set *in, struct base_error *err)
 {
-    *out = (struct set){calloc(in->n + 16, sizeof *out->lit), in->n, in->n + 16};
+    *out = (struct literal_set){calloc(in->n + 16, sizeof *out->lit), in->n, in->n + 16};
     if (!out->lit) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
     if (in->n) memcpy(out->lit, in->lit, in->n * sizeof *in->lit);
     return true;
 }
 
-static bool solve(struct expansion *e, struct set *todo, struct set *seen, struct set *atoms,
-                  struct set *clauses, uint32_t level);
+static bool solve(struct expansion *e, struct literal_set *todo, struct literal_set *seen,
+                  struct literal_set *atoms, struct literal_set *clauses, uint32_t level);
 
-static bool solve_branch(struct expansion *e, uint32_t choice, const struct set *seen,
-                         const struct set *atoms, const struct set *clauses, uint32_t level)
+static bool solve_branch(struct expansion *e, uint32_t choice, const struct literal_set *seen,
+                         const struct literal_set *atoms, const struct literal_set *clauses,
+                         uint32_t level)
 {
-    struct set todo = {0}, s = {0}, a = {0}, c = {0};
+    struct literal_set todo = {0}, s = {0}, a = {0}, c = {0};
     bool ok = copy_set(&s, seen, e->err) && copy_set(&a, atoms, e->err) &&
               copy_set(&c, clauses, e->err) && add(&todo, choice, e->err) &&
               solve(e, &todo, &s, &a, &c, level + 1);
@@ -206,8 +208,8 @@ static bool solve_branch(struct expansion *e, uint32_t choice, const struct set 
     return ok;
 }
 
-static bool solve(struct expansion *e, struct set *todo, struct set *seen, struct set *atoms,
-                  struct set *clauses, uint32_t level)
+static bool solve(struct expansion *e, struct literal_set *todo, struct literal_set *seen,
+                  struct literal_set *atoms, struct literal_set *clauses, uint32_t level)
 {
     bool fits;
     int64_t branch;
@@ -242,7 +244,7 @@ static bool expand(const struct constrain_schema *s, const uint32_t *lits, uint3
 {
     struct expansion e = {
         s, type, leaf, context, 0, 0, depth, n ? s->formula[lits[n - 1] / 2].json : 1, err};
-    struct set todo = {0}, seen = {0}, atoms = {0}, clauses = {0};
+    struct literal_set todo = {0}, seen = {0}, atoms = {0}, clauses = {0};
     bool ok = true;
     for (uint32_t i = n; ok && i-- > 0;) ok = add(&todo, lits[i], err);
     ok = ok && solve(&e, &todo, &seen, &atoms, &clauses, 0);

@@ -7,7 +7,7 @@
 
 enum { MAX_PATTERNS = 22, MAX_CLASSES = 1024 };
 
-struct names {
+struct name_terms {
     uint32_t key[CONSTRAIN_MAX_NAMES], n_key;
     struct {
         uint32_t text, lit;
@@ -21,7 +21,7 @@ struct names {
     bool closed; /* names that match no key and no pattern are not generated */
 };
 
-static bool add_key(struct names *w, const struct constrain_schema *s,
+static bool add_key(struct name_terms *w, const struct constrain_schema *s,
                     const struct constrain_formula *f, struct base_error *err)
 {
     for (uint32_t i = 0; i < w->n_key; i++)
@@ -33,7 +33,7 @@ static bool add_key(struct names *w, const struct constrain_schema *s,
     return true;
 }
 
-static bool add_pattern(struct names *w, const struct constrain_schema *s,
+static bool add_pattern(struct name_terms *w, const struct constrain_schema *s,
                         const struct constrain_formula *f, uint32_t text, uint32_t lit, bool exists,
                         struct base_error *err)
 {
@@ -49,7 +49,7 @@ static bool add_pattern(struct names *w, const struct constrain_schema *s,
 
 /* -- names that satisfy a schema -- */
 
-struct union_of {
+struct name_union {
     const struct constrain_schema *s;
     struct constrain_dfa *part[31];
     uint32_t n;
@@ -57,7 +57,7 @@ struct union_of {
 
 static bool union_leaf(void *context, const uint32_t *atoms, uint32_t n, struct base_error *err)
 {
-    struct union_of *u = context;
+    struct name_union *u = context;
     struct base_error why = BASE_ERROR_INIT;
     if (u->n == 31) return base_fail(err, BASE_USAGE, "'propertyNames' has too many alternatives");
     struct constrain_dfa *d = constrain_schema_string(u->s, atoms, n, &why);
@@ -69,7 +69,7 @@ static bool union_leaf(void *context, const uint32_t *atoms, uint32_t n, struct 
 static bool other_names(struct constrain_schema *s, uint32_t lit, uint32_t *text,
                         struct base_error *err)
 {
-    struct union_of u = {.s = s};
+    struct name_union u = {.s = s};
     struct constrain_dfa *d = NULL;
     bool ok = constrain_schema_expand(s, &lit, 1, CONSTRAIN_IS_STRING, union_leaf, &u, err);
     if (ok) d = constrain_dfa_product((const struct constrain_dfa *const *)u.part, u.n, 0, err);
@@ -112,34 +112,35 @@ bool constrain_schema_rank(struct constrain_schema *s, const uint32_t *lits, uin
     return ok;
 }
 
-struct ranked {
+struct ranked_atom {
     uint64_t rank;
     uint32_t atom;
 };
 
 /* Properties first, then names that are only required, then names that a negation mentions. */
-static struct ranked ranked_atom(const struct constrain_schema *s, uint32_t atom)
+static struct ranked_atom ranked_atom(const struct constrain_schema *s, uint32_t atom)
 {
     const struct constrain_formula *f = &s->formula[atom / 2];
     const bool shown = f->kind == CONSTRAIN_F_PROPERTY && f->b != CONSTRAIN_LIT_FALSE;
     const uint64_t group = atom & 1 ? 2 : shown ? 0 : f->kind == CONSTRAIN_F_REQUIRED ? 1 : 2;
-    return (struct ranked){group << 62 | s->rank[atom / 2], atom};
+    return (struct ranked_atom){group << 62 | s->rank[atom / 2], atom};
 }
 
 static int compare_ranks(const void *a, const void *b)
 {
-    const uint64_t x = ((const struct ranked *)a)->rank, y = ((const struct ranked *)b)->rank;
+    const uint64_t x = ((const struct ranked_atom *)a)->rank,
+                   y = ((const struct ranked_atom *)b)->rank;
     return x < y ? -1 : x > y;
 }
 
 /* Adds the names of the atoms, in the order of generation. */
-static bool add_keys(struct names *w, const struct constrain_schema *s, const uint32_t *atoms,
+static bool add_keys(struct name_terms *w, const struct constrain_schema *s, const uint32_t *atoms,
                      uint32_t n, struct base_error *err)
 {
-    struct ranked *list = calloc((size_t)n + 1, sizeof *list);
+    struct ranked_atom *list = calloc((size_t)n + 1, sizeof *list);
     bool ok = list || base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
     for (uint32_t i = 0; ok && i < n; i++)
-        list[i] = s->ordered ? ranked_atom(s, atoms[i]) : (struct ranked){i, atoms[i]};
+        list[i] = s->ordered ? ranked_atom(s, atoms[i]) : (struct ranked_atom){i, atoms[i]};
     if (ok && n) qsort(list, n, sizeof *list, compare_ranks);
     for (uint32_t i = 0; ok && i < n; i++) {
         const struct constrain_formula *f = &s->formula[list[i].atom / 2];
@@ -153,9 +154,9 @@ static bool add_keys(struct names *w, const struct constrain_schema *s, const ui
 /* -- reading the atoms -- */
 
 static bool read_atoms(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
-                       struct names *w, struct base_error *err)
+                       struct name_terms *w, struct base_error *err)
 {
-    *w = (struct names){.max = UINT32_MAX};
+    *w = (struct name_terms){.max = UINT32_MAX};
     if (!add_keys(w, s, atoms, n, err)) return false;
     for (uint32_t i = 0; i < n; i++) {
         struct constrain_formula f = s->formula[atoms[i] / 2];
@@ -186,8 +187,9 @@ static bool read_atoms(struct constrain_schema *s, const uint32_t *atoms, uint32
 }
 
 /* Returns the automaton of the names whose number (from 1 on) has the bit set. */
-static struct constrain_dfa *names_with_bit(const struct constrain_schema *s, const struct names *w,
-                                            uint32_t bit, struct base_error *err)
+static struct constrain_dfa *names_with_bit(const struct constrain_schema *s,
+                                            const struct name_terms *w, uint32_t bit,
+                                            struct base_error *err)
 {
     struct constrain_tree t = {0};
     struct constrain_dfa *d = NULL;
@@ -203,7 +205,7 @@ static struct constrain_dfa *names_with_bit(const struct constrain_schema *s, co
     return d;
 }
 
-static struct constrain_dfa *build_key(const struct constrain_schema *s, struct names *w,
+static struct constrain_dfa *build_key(const struct constrain_schema *s, struct name_terms *w,
                                        struct base_error *err)
 {
     struct constrain_dfa *bit[9] = {NULL}, *key = NULL;
@@ -226,7 +228,7 @@ static struct constrain_dfa *build_key(const struct constrain_schema *s, struct 
 /* -- classes of names -- */
 
 static bool add_class(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
-                      const struct names *w, uint32_t mask, struct base_error *err)
+                      const struct name_terms *w, uint32_t mask, struct base_error *err)
 {
     uint32_t known = mask & ((1u << w->n_bit) - 1), n_base = 0, with[CONSTRAIN_MAX_MARKS],
              n_with = 0;
@@ -299,7 +301,7 @@ static void find_reach(const struct constrain_schema *s, const struct constrain_
 }
 
 static bool add_classes(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
-                        struct names *w, struct constrain_object *o, struct base_error *err)
+                        struct name_terms *w, struct constrain_object *o, struct base_error *err)
 {
     const struct constrain_dfa *d = o->key;
     o->label = s->n_label;
@@ -335,7 +337,7 @@ static bool add_classes(struct constrain_schema *s, const uint32_t *atoms, uint3
 /* Returns whether the atoms name enough properties that may be present; generation then uses only
  * those that the schema mentions. */
 static bool is_closed(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
-                      const struct names *w)
+                      const struct name_terms *w)
 {
     bool named = false;
     if (!s->generate || s->open || w->min > w->n_key) return false;
@@ -351,7 +353,7 @@ static bool is_closed(const struct constrain_schema *s, const uint32_t *atoms, u
 bool constrain_schema_object(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                              struct constrain_object *out, bool *some, struct base_error *err)
 {
-    struct names w;
+    struct name_terms w;
     uint32_t marks = 0;
     *some = false;
     if (!read_atoms(s, atoms, n, &w, err)) return false;

@@ -149,17 +149,17 @@ static bool make_number(struct constrain_schema *s, const uint32_t *atoms, uint3
 
 /* -- arrays -- */
 
-struct contains {
+struct contains_condition {
     uint32_t lit, from, min, max;
 };
-struct items {
-    struct contains contains[CONSTRAIN_MAX_MARKS];
+struct array_terms {
+    struct contains_condition contains[CONSTRAIN_MAX_MARKS];
     uint32_t n_contains, positions;
     const struct constrain_formula *unique; /* or NULL */
     uint64_t min, max;
 };
 
-static bool add_contains(struct items *a, const struct constrain_schema *s, uint32_t json,
+static bool add_contains(struct array_terms *a, const struct constrain_schema *s, uint32_t json,
                          uint32_t lit, uint32_t from, uint32_t min, uint32_t max,
                          struct base_error *err)
 {
@@ -167,16 +167,17 @@ static bool add_contains(struct items *a, const struct constrain_schema *s, uint
     while (i < a->n_contains && (a->contains[i].lit != lit || a->contains[i].from != from)) i++;
     if (i == CONSTRAIN_MAX_MARKS)
         return constrain_schema_fail(s, json, err, "occurs with too many 'contains'");
-    if (i == a->n_contains) a->contains[a->n_contains++] = (struct contains){lit, from, 0, 255};
+    if (i == a->n_contains)
+        a->contains[a->n_contains++] = (struct contains_condition){lit, from, 0, 255};
     if (min > a->contains[i].min) a->contains[i].min = min;
     if (max < a->contains[i].max) a->contains[i].max = max;
     return true;
 }
 
 static bool read_items(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
-                       struct items *a, struct base_error *err)
+                       struct array_terms *a, struct base_error *err)
 {
-    *a = (struct items){.max = UINT32_MAX};
+    *a = (struct array_terms){.max = UINT32_MAX};
     for (uint32_t i = 0; i < n; i++) {
         const struct constrain_formula *f = &s->formula[atoms[i] / 2];
         bool negate = atoms[i] & 1, ok = true;
@@ -229,7 +230,7 @@ static bool add_values(struct constrain_schema *s, const uint32_t *atoms, uint32
 
 /* Adds the options of the item at one position (`positions`: of all later items). */
 static bool add_position(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
-                         const struct items *a, uint32_t position, struct base_error *err)
+                         const struct array_terms *a, uint32_t position, struct base_error *err)
 {
     uint32_t *base = calloc((size_t)n + 1, sizeof *base), n_base = 0, with[CONSTRAIN_MAX_MARKS];
     bool exact[CONSTRAIN_MAX_MARKS], ok = base || base_fail(err, BASE_NO_MEMORY, "no memory");
@@ -257,7 +258,7 @@ static bool add_position(struct constrain_schema *s, const uint32_t *atoms, uint
 static bool make_array(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                        struct constrain_array *out, bool *some, struct base_error *err)
 {
-    struct items a;
+    struct array_terms a;
     if (!read_items(s, atoms, n, &a, err)) return false;
     *some = a.min <= a.max;
     for (uint32_t i = 0; i < a.n_contains; i++)
@@ -286,7 +287,7 @@ static bool make_array(struct constrain_schema *s, const uint32_t *atoms, uint32
 
 /* -- compiling a place -- */
 
-struct compile {
+struct place_compiler {
     struct constrain_schema *s;
     enum constrain_type type;
     uint32_t fixed;
@@ -386,7 +387,7 @@ static bool keep_number(struct constrain_schema *s, const uint32_t *atoms, uint3
 
 static bool leaf(void *context, const uint32_t *atoms, uint32_t n, struct base_error *err)
 {
-    struct compile *c = context;
+    struct place_compiler *c = context;
     struct constrain_schema *s = c->s;
     struct constrain_array array;
     struct constrain_object object;
@@ -422,7 +423,7 @@ static bool leaf(void *context, const uint32_t *atoms, uint32_t n, struct base_e
 
 static bool compile_place(struct constrain_schema *s, uint32_t place, struct base_error *err)
 {
-    struct compile c = {.s = s};
+    struct place_compiler c = {.s = s};
     for (uint32_t type = 1; type < CONSTRAIN_IS_ANY; type <<= 1) {
         uint32_t n = s->lits.at[place + 1] - s->lits.at[place];
         uint32_t *lits = calloc((size_t)n + 1, sizeof *lits); /* the table may be reallocated */
@@ -500,8 +501,8 @@ bool constrain_schema_compile(struct constrain_schema *s, const char *text, size
     for (uint32_t i = 0; i < s->n_place; i++)
         if (!base_goes_on(err) || !compile_place(s, i, err)) return false;
     constrain_schema_find_alive(s);
-    if (!s->place[s->root].alive && s->generate && options->remarks && options->remarks->count)
-        return base_fail(err, BASE_USAGE, "no value can be generated: %s", options->remarks->text);
+    if (!s->place[s->root].alive && s->generate && options->notes && options->notes->count)
+        return base_fail(err, BASE_USAGE, "no value can be generated: %s", options->notes->text);
     if (!s->place[s->root].alive && s->generate)
         return base_fail(err, BASE_USAGE, "line 1, column 1: no value satisfies this schema");
     for (size_t i = 0; i < options->n_members; i++)

@@ -30,16 +30,16 @@ static bool require_not(struct constrain_reader *r, enum constrain_formula_kind 
            constrain_reader_add(r, lit);
 }
 
-/* Adds a remark for the caller; false if the construct must be an error instead. */
-__attribute__((format(printf, 2, 3))) static bool remark(struct constrain_reader *r,
-                                                         const char *format, ...)
+/* Adds a note for the caller; false if the construct must be an error instead. */
+__attribute__((format(printf, 2, 3))) static bool add_note(struct constrain_reader *r,
+                                                           const char *format, ...)
 {
-    struct constrain_remarks *remarks = r->options->remarks;
+    struct constrain_notes *notes = r->options->notes;
     va_list args;
-    if (!remarks || !r->options->generate) return false;
-    if (remarks->count++) return true;
+    if (!notes || !r->options->generate) return false;
+    if (notes->count++) return true;
     va_start(args, format);
-    vsnprintf(remarks->text, sizeof remarks->text, format, args);
+    vsnprintf(notes->text, sizeof notes->text, format, args);
     va_end(args);
     return true;
 }
@@ -310,7 +310,7 @@ static bool read_pattern(struct constrain_reader *r, uint32_t owner, uint32_t v)
     bool ok = regex_at(r, v, false, &text);
     r->err = err;
     if (!ok && why.code == BASE_USAGE &&
-        remark(r, "%s: strings under it are not generated", why.text))
+        add_note(r, "%s: strings under it are not generated", why.text))
         ok = true, text = CONSTRAIN_TEXT_UNKNOWN;
     if (!ok) *err = why;
     return ok && require(r, CONSTRAIN_F_TEXT, text, 0, v);
@@ -431,10 +431,10 @@ static bool read_unique(struct constrain_reader *r, uint32_t owner, uint32_t v)
     if (items && n == 0 && !constrain_schema_few(&r->s->json, items, value, &n, r->err))
         return false;
     if (n == 0) {
-        return remark(r,
-                      "line %u, column %u: 'uniqueItems' is not enforced: its items may have "
-                      "more than 64 values",
-                      constrain_reader_at(r, v)->line, constrain_reader_at(r, v)->column) ||
+        return add_note(r,
+                        "line %u, column %u: 'uniqueItems' is not enforced: its items may have "
+                        "more than 64 values",
+                        constrain_reader_at(r, v)->line, constrain_reader_at(r, v)->column) ||
                constrain_schema_refuse(r->s, v, r->err, not_enumerated);
     }
     for (uint32_t i = 0; i < n; i++)

@@ -6,13 +6,13 @@
 
 #define DRAFT_4 "http://json-schema.org/draft-04/schema"
 
-struct target {
+struct ref_target {
     char *uri; /* absolute, without fragment or with "#anchor" */
     uint32_t node;
 };
 struct constrain_refs {
     const struct constrain_json *json;
-    struct target *target;
+    struct ref_target *target;
     uint32_t n_target, target_room;
     uint32_t *base; /* [n_node]: 1 + the target that is the base of a schema's references */
     uint32_t root;  /* the node of the schema */
@@ -99,7 +99,7 @@ static bool add_target(struct constrain_refs *r, char *uri, uint32_t node, struc
         free(uri);
         return false;
     }
-    r->target[r->n_target++] = (struct target){uri, node};
+    r->target[r->n_target++] = (struct ref_target){uri, node};
     return true;
 }
 

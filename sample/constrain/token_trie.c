@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct token {
+struct sorted_token {
     uint64_t head; /* the first bytes as a number: most comparisons need nothing else */
     size_t at;
     uint32_t size;
@@ -14,7 +14,7 @@ struct token {
 
 static int compare_tokens(const void *a, const void *b, void *bytes)
 {
-    const struct token *x = a, *y = b;
+    const struct sorted_token *x = a, *y = b;
     uint32_t n = x->size < y->size ? x->size : y->size;
     if (x->head != y->head) return x->head < y->head ? -1 : 1;
     int order = memcmp((char *)bytes + x->at, (char *)bytes + y->at, n);
@@ -68,8 +68,8 @@ static bool find_below(struct constrain_trie *v, struct base_error *err)
 }
 
 /* Adds sorted tokens: each shares the path of its common prefix with the token before it. */
-static bool fill(struct constrain_trie *v, const struct token *t, uint32_t n, const char *bytes,
-                 struct base_error *err)
+static bool fill(struct constrain_trie *v, const struct sorted_token *t, uint32_t n,
+                 const char *bytes, struct base_error *err)
 {
     uint32_t path[CONSTRAIN_MAX_TOKEN + 1], room = 0;
     size_t depth = 0;
@@ -112,8 +112,8 @@ static uint32_t count_plain(const char *bytes, size_t size)
 
 /* Reads the tokens' bytes and stores plain tokens first. */
 static bool read_tokens(struct constrain_token_trie *v, constrain_token_bytes_fn *bytes,
-                        void *context, struct base_buffer *text, struct token *t, uint32_t *n_plain,
-                        uint32_t *n_other, struct base_error *err)
+                        void *context, struct base_buffer *text, struct sorted_token *t,
+                        uint32_t *n_plain, uint32_t *n_other, struct base_error *err)
 {
     *n_plain = *n_other = 0;
     for (uint32_t id = 0; id < v->n_vocab; id++) {
@@ -123,8 +123,9 @@ static bool read_tokens(struct constrain_token_trie *v, constrain_token_bytes_fn
         if (text->failed) return base_fail(err, BASE_NO_MEMORY, "no memory for a vocabulary");
         if (size == 0 || size > CONSTRAIN_MAX_TOKEN) continue;
         uint32_t plain = count_plain(text->data + at, size);
-        struct token *to = plain ? &t[(*n_plain)++] : &t[v->n_vocab - ++*n_other];
-        *to = (struct token){head_of(text->data + at, size), at, (uint32_t)size, (int32_t)id};
+        struct sorted_token *to = plain ? &t[(*n_plain)++] : &t[v->n_vocab - ++*n_other];
+        *to =
+            (struct sorted_token){head_of(text->data + at, size), at, (uint32_t)size, (int32_t)id};
         if (!plain) continue;
         v->plain_mask[(size_t)plain * v->words + id / 64] |= 1ull << id % 64;
     }
@@ -138,7 +139,7 @@ struct constrain_token_trie *constrain_token_trie_new(uint32_t n_vocab,
                                                       void *context, struct base_error *err)
 {
     struct constrain_token_trie *v = calloc(1, sizeof *v);
-    struct token *t = calloc((size_t)n_vocab + 1, sizeof *t);
+    struct sorted_token *t = calloc((size_t)n_vocab + 1, sizeof *t);
     struct base_buffer text = BASE_BUFFER_INIT;
     uint32_t n_plain, n_other, words = (uint32_t)(((uint64_t)n_vocab + 63) / 64);
     bool ok =
@@ -150,7 +151,7 @@ struct constrain_token_trie *constrain_token_trie_new(uint32_t n_vocab,
         ok = read_tokens(v, bytes, context, &text, t, &n_plain, &n_other, err);
     }
     if (ok) {
-        struct token *other = t + n_vocab - n_other;
+        struct sorted_token *other = t + n_vocab - n_other;
         if (n_plain) qsort_r(t, n_plain, sizeof *t, compare_tokens, text.data);
         if (n_other) qsort_r(other, n_other, sizeof *t, compare_tokens, text.data);
         ok = fill(&v->plain, t, n_plain, text.data, err) &&
@@ -174,14 +175,14 @@ void constrain_token_trie_free(struct constrain_token_trie *v)
 
 /* -- splitting a text into tokens -- */
 
-struct step { /* the best way from a byte of the text to its end */
+struct split_step { /* the best way from a byte of the text to its end */
     uint32_t tokens, size;
     int32_t id;
 };
 struct constrain_retokenizer {
     const struct constrain_token_trie *vocab;
-    struct step *step; /* [n + 1] for the latest text, by number of bytes left */
-    uint8_t *byte;     /* [n + 1] by the same number */
+    struct split_step *step; /* [n + 1] for the latest text, by number of bytes left */
+    uint8_t *byte;           /* [n + 1] by the same number */
     size_t n, room;
 };
 
@@ -213,13 +214,13 @@ static uint32_t child_of(const struct constrain_trie *v, uint32_t parent, uint8_
 /* Updates the best way from the place with `left` bytes left by the tokens of one trie. */
 static void try_tokens(struct constrain_retokenizer *p, const struct constrain_trie *v, size_t left)
 {
-    struct step *best = &p->step[left];
+    struct split_step *best = &p->step[left];
     uint32_t i = v->root[p->byte[left]];
     for (size_t size = 1; i; size++) {
         const uint32_t tokens = p->step[left - size].tokens;
         if (v->node[i].token < v->node[i + 1].token && tokens < UINT32_MAX &&
             tokens + 1 < best->tokens)
-            *best = (struct step){tokens + 1, (uint32_t)size, v->order[v->node[i].token]};
+            *best = (struct split_step){tokens + 1, (uint32_t)size, v->order[v->node[i].token]};
         i = size < left ? child_of(v, i, p->byte[left - size]) : 0;
     }
 }
@@ -228,7 +229,7 @@ static bool retokenizer_grow(struct constrain_retokenizer *p, size_t size, struc
 {
     if (size < p->room) return true;
     const size_t room = 2 * size + 64;
-    struct step *step = reallocarray(p->step, room, sizeof *step);
+    struct split_step *step = reallocarray(p->step, room, sizeof *step);
     if (step) p->step = step;
     uint8_t *byte = realloc(p->byte, room);
     if (byte) p->byte = byte;
@@ -244,9 +245,9 @@ bool constrain_retokenize(struct constrain_retokenizer *p, const char *bytes, si
     if (!retokenizer_grow(p, size, err)) return false;
     size_t left = 1;
     while (left <= size && left <= p->n && p->byte[left] == (uint8_t)bytes[size - left]) left++;
-    for (p->step[0] = (struct step){0, 0, 0}; left <= size; left++) {
+    for (p->step[0] = (struct split_step){0, 0, 0}; left <= size; left++) {
         p->byte[left] = (uint8_t)bytes[size - left];
-        p->step[left] = (struct step){UINT32_MAX, 1, -1};
+        p->step[left] = (struct split_step){UINT32_MAX, 1, -1};
         try_tokens(p, &p->vocab->plain, left);
         try_tokens(p, &p->vocab->other, left);
     }
@@ -288,12 +289,12 @@ static const struct {
 enum { N_MOVE = sizeof utf8_move / sizeof utf8_move[0], N_PLAIN_MOVE = 18 };
 
 /* The classes of the bytes of each move. */
-struct moves {
+struct utf8_moves {
     uint8_t class[N_MOVE][256];
     uint32_t n_class[N_MOVE];
 };
 
-static void list_moves(const struct constrain_dfa *d, struct moves *w)
+static void list_moves(const struct constrain_dfa *d, struct utf8_moves *w)
 {
     for (uint32_t m = 0; m < N_MOVE; m++) {
         bool known[256] = {false};
@@ -308,7 +309,7 @@ static void list_moves(const struct constrain_dfa *d, struct moves *w)
 
 /* Computes the position of each state inside UTF-8, from the start on; UNKNOWN if it is not
  * unique. */
-static void find_places(const struct constrain_dfa *d, const struct moves *w, uint8_t *place,
+static void find_places(const struct constrain_dfa *d, const struct utf8_moves *w, uint8_t *place,
                         uint32_t *todo)
 {
     enum { UNSEEN = UNKNOWN + 1 };
@@ -341,7 +342,7 @@ static void find_places(const struct constrain_dfa *d, const struct moves *w, ui
 void constrain_plain_depths(const struct constrain_dfa *d, const uint8_t *good, uint8_t *min_depth,
                             uint8_t *max_depth, uint32_t *todo)
 {
-    struct moves w;
+    struct utf8_moves w;
     list_moves(d, &w);
     uint8_t *place = (uint8_t *)(todo + d->n_state);
     find_places(d, &w, place, todo);

@@ -69,7 +69,7 @@ begin models_lists_a_folder
 infer models
 status 0
 out ''
-err_line 'no model files; .infer-fetch-model. .in a checkout .make run.. fetches one'
+err_line 'no model files; .infer pull USER/REPO:Q4_K_M. .in a checkout .make run.. fetches one'
 infer models --json
 out '[]\n'
 infer models "$work/none"

@@ -24,7 +24,7 @@ enum state {
     CONTENT   /* content whose kind a header specified, up to a stop of `row` */
 };
 
-struct item {
+struct reply_item {
     enum text_reply_kind kind;
     size_t start, size;
     const char *name, *id; /* stored in `calls` */
@@ -32,7 +32,7 @@ struct item {
 };
 
 /* A token whose bytes are still to come, or are in `in`. */
-struct token {
+struct reply_token {
     uint64_t at;
     unsigned char size;
 };
@@ -68,7 +68,7 @@ struct text_reply {
     bool escaped;  /* in a JSON call: the last byte was a backslash */
     bool over;
 
-    struct item *item;
+    struct reply_item *item;
     size_t n_items, room, given;
     json_t *calls;
     struct base_buffer texts;
@@ -77,12 +77,12 @@ struct text_reply {
 
 /* ---- Returning parts ---- */
 
-static struct item *new_item(struct text_reply *r, enum text_reply_kind kind, size_t size)
+static struct reply_item *new_item(struct text_reply *r, enum text_reply_kind kind, size_t size)
 {
     r->no_memory |= !BASE_LIST_ROOM(r->item, r->n_items, r->room);
     if (r->no_memory) return NULL;
-    struct item *item = &r->item[r->n_items++];
-    *item = (struct item){.kind = kind, .start = r->at, .size = size};
+    struct reply_item *item = &r->item[r->n_items++];
+    *item = (struct reply_item){.kind = kind, .start = r->at, .size = size};
     r->at += size;
     if (r->seen < r->at) r->seen = r->at;
     return item;
@@ -92,7 +92,7 @@ static struct item *new_item(struct text_reply *r, enum text_reply_kind kind, si
  * kind. */
 static void add_part(struct text_reply *r, enum text_reply_kind kind, size_t size)
 {
-    struct item *last = r->n_items ? &r->item[r->n_items - 1] : NULL;
+    struct reply_item *last = r->n_items ? &r->item[r->n_items - 1] : NULL;
     if (!size) return;
     if (last && last->kind == kind && kind != TEXT_REPLY_CALL) {
         last->size += size;
@@ -108,7 +108,7 @@ static void give_calls(struct text_reply *r, json_t *calls, size_t size)
 {
     for (size_t i = 0; i < json_array_size(calls); i++) {
         const json_t *call = json_array_get(calls, i);
-        struct item *item = new_item(r, TEXT_REPLY_CALL, i ? 0 : size);
+        struct reply_item *item = new_item(r, TEXT_REPLY_CALL, i ? 0 : size);
         if (!item) return;
         item->name = json_string_value(json_object_get(call, "name"));
         item->id = json_string_value(json_object_get(call, "id"));
@@ -628,7 +628,7 @@ void text_reply_token(struct text_reply *r, int32_t id, uint64_t end)
 {
     if (!r->tokenizer || !text_reply_is_mark(r->tokenizer, id)) return;
     const size_t size = text_token_raw(r->tokenizer, id).size;
-    const struct token token = {.at = end - size, .size = (unsigned char)size};
+    const struct reply_token token = {.at = end - size, .size = (unsigned char)size};
     if (end >= r->n_fed + size) base_buffer_add(&r->later, &token, sizeof token);
 }
 
@@ -637,7 +637,7 @@ static void place_tokens(struct text_reply *r, size_t size)
 {
     size_t used = 0;
     for (size_t i = 0; i < size; i++) base_buffer_add(&r->token, "", 1);
-    for (struct token token; used < r->later.size; used += sizeof token) {
+    for (struct reply_token token; used < r->later.size; used += sizeof token) {
         memcpy(&token, r->later.data + used, sizeof token);
         if (token.at >= r->n_fed + size) break;
         if (!r->token.failed)
@@ -683,7 +683,7 @@ enum text_reply_kind text_reply_open_part(const struct text_reply *r)
 bool text_reply_next(struct text_reply *r, struct text_reply_part *part)
 {
     if (r->given == r->n_items) return false;
-    const struct item *item = &r->item[r->given++];
+    const struct reply_item *item = &r->item[r->given++];
     const bool call = item->kind == TEXT_REPLY_CALL;
     *part = (struct text_reply_part){.kind = item->kind,
                                      .bytes = r->in.data + item->start,

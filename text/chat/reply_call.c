@@ -298,13 +298,14 @@ static struct excerpt uncover(struct excerpt x)
 
 /* Words of tags: `call` before the tool's name, `parameter` before that of a parameter, and the end
  * of a parameter. */
-struct words {
+struct tag_words {
     const char *call, *parameter, *end;
 };
 
 /* Reads <invoke name="..."><parameter name="...">VALUE</parameter></invoke>, with any prefix before
  * the words. A parameter may have string="true". */
-static bool read_invoke(struct excerpt x, const struct words *w, const json_t *tools, json_t *calls)
+static bool read_invoke(struct excerpt x, const struct tag_words *w, const json_t *tools,
+                        json_t *calls)
 {
     const char *at;
     while ((at = find(x, w->call)) != NULL) {
@@ -606,8 +607,8 @@ static bool read_stripped(struct excerpt x, const char *mark,
 
 static bool read_any(struct excerpt x, const json_t *tools, json_t *calls)
 {
-    static const struct words invoke = {"invoke name=\"", "parameter name=\"", "parameter>"},
-                              function = {"function name=\"", "param name=\"", "param>"};
+    static const struct tag_words invoke = {"invoke name=\"", "parameter name=\"", "parameter>"},
+                                  function = {"function name=\"", "param name=\"", "param>"};
     const struct excerpt name = name_at(x), rest = excerpt_of(end_of(name), end_of(x));
     if (!x.n) return false;
     if (starts(x, "functools[")) x = excerpt_of(x.s + strlen("functools"), end_of(x));

@@ -33,7 +33,7 @@ static bool add(struct lexer *x, struct jinja_token token)
     return true;
 }
 
-static bool looking_at(const struct lexer *x, size_t at, const char *word)
+static bool has_text(const struct lexer *x, size_t at, const char *word)
 {
     const size_t n = strlen(word);
     return x->n - at >= n && memcmp(x->s + at, word, n) == 0;
@@ -67,9 +67,9 @@ static size_t trim_right(const char *s, size_t n)
  * `trim`. Returns the offset past it, or 0. */
 static size_t tag_end(const struct lexer *x, size_t at, const char *end, bool trim, bool plus)
 {
-    if (at < x->n && x->s[at] == '-' && looking_at(x, at + 1, end)) return skip_space(x, at + 3);
-    if (plus && at < x->n && x->s[at] == '+' && looking_at(x, at + 1, end)) return at + 3;
-    if (!looking_at(x, at, end)) return 0;
+    if (at < x->n && x->s[at] == '-' && has_text(x, at + 1, end)) return skip_space(x, at + 3);
+    if (plus && at < x->n && x->s[at] == '+' && has_text(x, at + 1, end)) return at + 3;
+    if (!has_text(x, at, end)) return 0;
     at += 2;
     return trim && at < x->n && x->s[at] == '\n' ? at + 1 : at;
 }
@@ -108,7 +108,7 @@ static size_t raw_begin(const struct lexer *x, size_t at)
     at += 2;
     if (sign_at(x, at)) at++;
     at = skip_space(x, at);
-    if (!looking_at(x, at, "raw")) return 0;
+    if (!has_text(x, at, "raw")) return 0;
     return tag_end(x, skip_space(x, at + 3), "%}", false, false);
 }
 
@@ -116,10 +116,10 @@ static bool lex_raw(struct lexer *x, size_t start)
 {
     ended_at(x, start);
     for (size_t at = start; at + 1 < x->n; at++) {
-        if (!looking_at(x, at, "{%")) continue;
+        if (!has_text(x, at, "{%")) continue;
         const char sign = sign_at(x, at + 2);
         size_t end = skip_space(x, at + 2 + (sign != 0));
-        if (!looking_at(x, end, "endraw")) continue;
+        if (!has_text(x, end, "endraw")) continue;
         end = tag_end(x, skip_space(x, end + 6), "%}", true, true);
         if (!end) continue;
         if (!add_data(x, start, at, sign, false)) return false;
@@ -312,7 +312,7 @@ static bool lex_operator(struct lexer *x)
     const char c = x->s[x->at];
     size_t n = 0;
     for (size_t i = 0; i < sizeof two / sizeof two[0]; i++)
-        if (looking_at(x, x->at, two[i])) n = 2;
+        if (has_text(x, x->at, two[i])) n = 2;
     if (!n && strchr("+-/*%~[](){}><=.:|,;", c) && c) n = 1;
     if (!n) return jinja_syntax(x->p, line_at(x, x->at), "unexpected character '%c'", c);
     if (n == 1 && strchr("([{", c)) {

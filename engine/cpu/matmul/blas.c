@@ -16,6 +16,18 @@ struct engine_blas {
     sgemm_function *sgemm;
 };
 
+static void *load(struct base_error *err)
+{
+#ifdef INFER_STATIC /* `make static`: a static program can load no library */
+    base_fail(err, BASE_USAGE, "OpenBLAS cannot be loaded: this program is one static file");
+    return NULL;
+#else
+    void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    if (!library) base_fail(err, BASE_USAGE, "OpenBLAS cannot be loaded (%s)", dlerror());
+    return library;
+#endif
+}
+
 struct engine_blas *engine_blas_open(struct base_error *err)
 {
     struct engine_blas *blas = calloc(1, sizeof(*blas));
@@ -23,11 +35,8 @@ struct engine_blas *engine_blas_open(struct base_error *err)
         base_fail(err, BASE_NO_MEMORY, "no memory for the BLAS binding");
         return NULL;
     }
-    blas->library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-    if (!blas->library) {
-        base_fail(err, BASE_USAGE, "OpenBLAS cannot be loaded (%s)", dlerror());
-        goto failed;
-    }
+    blas->library = load(err);
+    if (!blas->library) goto failed;
     blas->sgemm = (sgemm_function *)dlsym(blas->library, "cblas_sgemm");
     set_threads_function *set_threads =
         (set_threads_function *)dlsym(blas->library, "openblas_set_num_threads");

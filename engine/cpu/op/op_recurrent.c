@@ -38,20 +38,20 @@
 
 /* ---- Spans ---- */
 
-struct span {
+struct sequence_span {
     int64_t first, count; /* tokens, in range */
     int64_t from, to;     /* slots */
     bool has_slots;       /* both slots are in range */
 };
 
 /* Span s, with tokens out of range removed. */
-static struct span span_at(const struct engine_tensor *spans, int64_t s, int64_t n_tokens,
-                           int64_t n_slots)
+static struct sequence_span span_at(const struct engine_tensor *spans, int64_t s, int64_t n_tokens,
+                                    int64_t n_slots)
 {
     int32_t v[ENGINE_SPAN_NUMBERS];
     memcpy(v, spans->data + s * spans->nb[1], sizeof v);
-    struct span span = {v[ENGINE_SPAN_FIRST], v[ENGINE_SPAN_COUNT], v[ENGINE_SPAN_FROM],
-                        v[ENGINE_SPAN_TO], false};
+    struct sequence_span span = {v[ENGINE_SPAN_FIRST], v[ENGINE_SPAN_COUNT], v[ENGINE_SPAN_FROM],
+                                 v[ENGINE_SPAN_TO], false};
     if (span.first < 0 || span.first > n_tokens || span.count < 0) span.first = span.count = 0;
     span.count = engine_min(span.count, n_tokens - span.first);
     span.has_slots = span.from >= 0 && span.from < n_slots && span.to >= 0 && span.to < n_slots;
@@ -59,7 +59,7 @@ static struct span span_at(const struct engine_tensor *spans, int64_t s, int64_t
 }
 
 /* A unit of work (state rows of one head of one span) at one token. */
-struct unit {
+struct scan_unit {
     const struct engine_task *task;
     const struct engine_vec *vec;
     struct engine_tensor *dst;
@@ -91,18 +91,18 @@ static int64_t buffers_scratch(const struct engine_tensor *dst, int n_threads)
     return engine_scratch_bytes(n_threads, BUFFERS, buffer_floats(dst));
 }
 
-static struct unit unit_new(const struct engine_task *task, struct engine_tensor *dst)
+static struct scan_unit unit_new(const struct engine_task *task, struct engine_tensor *dst)
 {
     const int64_t buffer = buffer_floats(dst);
-    return (struct unit){.task = task,
-                         .vec = &task->cpu->vec,
-                         .dst = dst,
-                         .buffer = buffer,
-                         .temp = engine_scratch_buffer(task, buffer, BUFFER_TEMP)};
+    return (struct scan_unit){.task = task,
+                              .vec = &task->cpu->vec,
+                              .dst = dst,
+                              .buffer = buffer,
+                              .temp = engine_scratch_buffer(task, buffer, BUFFER_TEMP)};
 }
 
 /* Row (i1, i2) of source k, decoded to the source's buffer if necessary. */
-static const float *row_of(const struct unit *u, int k, int64_t i1, int64_t i2)
+static const float *row_of(const struct scan_unit *u, int k, int64_t i1, int64_t i2)
 {
     const struct engine_tensor *t = u->dst->src[k];
     const struct engine_piece at = {.i1 = i1, .i2 = i2, .n = t->ne[0]};
@@ -110,13 +110,14 @@ static const float *row_of(const struct unit *u, int k, int64_t i1, int64_t i2)
 }
 
 /* The unit's row of a source with one row per head and token. */
-static const float *head_row(const struct unit *u, int k)
+static const float *head_row(const struct scan_unit *u, int k)
 {
     return row_of(u, k, u->h, u->t);
 }
 
 /* Copies the unit's rows of the table from one slot to the other. */
-static void state_start(struct unit *u, struct engine_tensor *table, const struct span *span)
+static void state_start(struct scan_unit *u, struct engine_tensor *table,
+                        const struct sequence_span *span)
 {
     const int64_t n = table->ne[0], slot = table->ne[2] * table->ne[1];
     const int64_t row = u->h * table->ne[1] + u->row;
@@ -130,9 +131,10 @@ static void state_start(struct unit *u, struct engine_tensor *table, const struc
 /* Runs `step` on each token of each unit. `like`: the source with the shape of the outputs; `table`
  * and `spans`: sources. Outputs of a span with a slot out of range are NaN. */
 static void run_units(const struct engine_task *task, struct engine_tensor *dst, int like,
-                      int table, int spans, int64_t unit_rows, void (*step)(const struct unit *u))
+                      int table, int spans, int64_t unit_rows,
+                      void (*step)(const struct scan_unit *u))
 {
-    struct unit u = unit_new(task, dst);
+    struct scan_unit u = unit_new(task, dst);
     const struct engine_tensor *x = dst->src[like];
     const int64_t dim = x->ne[0], heads = x->ne[1], slots = dst->src[table]->ne[3];
     const int64_t rows = dst->src[table]->ne[1], per_head = (rows + unit_rows - 1) / unit_rows;
@@ -142,7 +144,8 @@ static void run_units(const struct engine_task *task, struct engine_tensor *dst,
         u.row = unit % per_head * unit_rows;
         u.n_rows = engine_min(unit_rows, rows - u.row);
         u.h = unit / per_head % heads;
-        const struct span span = span_at(dst->src[spans], unit / per_head / heads, x->ne[2], slots);
+        const struct sequence_span span =
+            span_at(dst->src[spans], unit / per_head / heads, x->ne[2], slots);
         if (span.has_slots) state_start(&u, dst->src[table], &span);
         for (u.t = span.first; u.t < span.first + span.count; u.t++) {
             u.out = (float *)(void *)dst->data + (u.t * heads + u.h) * dim + u.row;
@@ -167,7 +170,7 @@ static int64_t ssm_conv_scratch(const struct engine_tensor *dst, int n_threads)
 struct conv_unit {
     const struct engine_task *task;
     const struct engine_tensor *table, *x, *taps;
-    struct span span;
+    struct sequence_span span;
     int64_t first, n;    /* channels */
     float *past, *after; /* the K - 1 rows of x->ne[0] channels in the slots */
 };
@@ -229,7 +232,7 @@ ENGINE_CPU_ROWS_OP(ssm_conv, ssm_conv_scratch, ssm_conv_run);
 
 /* ---- ssm_scan ---- */
 
-static void ssm_scan_step(const struct unit *u)
+static void ssm_scan_step(const struct scan_unit *u)
 {
     const struct engine_tensor *table = u->dst->src[ENGINE_SCAN_TABLE];
     const int64_t n_a = u->dst->src[ENGINE_SCAN_A]->ne[0];
@@ -261,7 +264,7 @@ ENGINE_CPU_ROWS_OP(ssm_scan, buffers_scratch, ssm_scan_run);
 
 /* ---- wkv6 ---- */
 
-static void wkv6_step(const struct unit *u)
+static void wkv6_step(const struct scan_unit *u)
 {
     const struct engine_vec *vec = u->vec;
     const int64_t dim = u->dst->src[ENGINE_WKV6_K]->ne[0];
@@ -291,7 +294,7 @@ ENGINE_CPU_ROWS_OP(wkv6, buffers_scratch, wkv6_run);
 
 /* ---- wkv7 ---- */
 
-static void wkv7_step(const struct unit *u)
+static void wkv7_step(const struct scan_unit *u)
 {
     const struct engine_vec *vec = u->vec;
     const int64_t dim = u->dst->src[ENGINE_WKV7_R]->ne[0];
@@ -316,7 +319,7 @@ ENGINE_CPU_ROWS_OP(wkv7, buffers_scratch, wkv7_run);
 
 /* ---- gated_delta ---- */
 
-static void gated_delta_step(const struct unit *u)
+static void gated_delta_step(const struct scan_unit *u)
 {
     const struct engine_tensor *q = u->dst->src[ENGINE_DELTA_Q];
     const int64_t n_gate = u->dst->src[ENGINE_DELTA_GATE]->ne[0], head_k = u->h % q->ne[1];
