@@ -125,8 +125,9 @@ void cli_summary_add_text(const struct cli_model_summary *s, const struct cli_mo
         base_buffer_add_format(out, "Scores     %u for a query and a text (infer rerank)\n",
                                s->scores);
     if (s->predictors)
-        base_buffer_add_format(out, "Predictor  of zeros in %u layers, used by --sparse predict only: approximate\n",
-                               s->predictors);
+        base_buffer_add_format(
+            out, "Predictor  of zeros in %u layers, used by --sparse predict only: approximate\n",
+            s->predictors);
     if (runs) {
         if (s->writes) add_memory(s, probe, out);
         return;
