@@ -126,6 +126,10 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
+# Files of a level of 64-bit ARM are compiled for it: some compilers have its intrinsics only then.
+%_dotprod.o: ALL_CFLAGS += -march=armv8.2-a+dotprod
+%_i8mm.o: ALL_CFLAGS += -march=armv8.2-a+dotprod+i8mm
+
 # Changes a file only if its text changes; +: also in a dry run, which otherwise takes it for changed.
 keep = +@mkdir -p $(BUILD); echo '$(1)' | cmp -s - $@ || echo '$(1)' > $@
 
@@ -188,7 +192,7 @@ FAIL_ALLOC := $(if $(SAN),,$(BUILD)/test/fail_alloc.so)
 $(BUILD)/test/fail_alloc.so: test/fail_alloc.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< -ldl
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fvisibility=default -shared -o $@ $< -ldl
 
 tests: $(TEST_BIN) $(TOOL_BIN) $(FUZZ_SEED_BIN) $(FAIL_ALLOC)
 

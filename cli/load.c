@@ -56,6 +56,12 @@ bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err)
     return m->tokenizer && base_goes_on(err);
 }
 
+bool cli_model_end_source(const struct cli_model *m, struct text_ids *ids, struct base_error *err)
+{
+    const int32_t id = model_start_id(m->file);
+    return id < 0 || ids->count == 0 || text_ids_add(ids, id, err);
+}
+
 bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
                             struct base_error *err)
 {
@@ -174,6 +180,7 @@ bool cli_model_plan_session(struct cli_model *m, const struct cli_values *values
     o.type_v = v->id;
     o.mtp = cli_model_keeps_mtp(m, values);
     o.hidden = m->embeds;
+    o.whole = m->whole;
     model_session_free(m->session);
     m->session = model_session_new(m->model, &o, err);
     return m->session != NULL;

@@ -19,6 +19,7 @@ struct cli_model {
     struct base_buffer name; /* general.name, or the file name */
     bool drafts;             /* it is the model of --draft */
     bool embeds;             /* sessions return hidden states instead of logits */
+    bool whole;              /* sessions evaluate whole texts, also of diffusion models */
 };
 
 /* Opens the file; with --plan only its header. The caller calls cli_model_close, also if this or a
@@ -26,6 +27,9 @@ struct cli_model {
 bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
                          struct base_error *err);
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err);
+/* Appends the token that begins the answer after a text for an encoder, if the model of the open
+ * file has one. */
+bool cli_model_end_source(const struct cli_model *m, struct text_ids *ids, struct base_error *err);
 /* Returns whether the file has a vocabulary; test models may have none. */
 bool cli_model_has_vocabulary(const struct cli_model *m);
 /* Starts the engine and opens the weights, adapters and control vectors. */

@@ -567,6 +567,13 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
     return !values->request.escape || unescape_all(g, err);
 }
 
+bool cli_option_given(const struct cli_values *values, size_t at)
+{
+    for (size_t i = 0; i < cli_option_count; i++)
+        if (cli_option_table[i].at == at && values->source[i].given) return true;
+    return false;
+}
+
 void cli_options_free(struct cli_values *values)
 {
     base_keep_free(&values->keep);

@@ -45,7 +45,7 @@ struct cli_values {
     const char *model, *prompt, *file, *ids, *output;
     const char *cache_type_k, *cache_type_v, *isa, *format;
     const char *save_logits, *kl, *output_type, *embedding_type, *imatrix, *svg;
-    const char *messages, *draft;
+    const char *messages, *draft, *diffusion_algorithm;
     const char *on_full;
     const char *each, *shard, *resume, *column, *logits_format;
     const char *hub, *as, *sha256, *remove;
@@ -59,7 +59,7 @@ struct cli_values {
     int64_t repetitions, n_slots, yarn_orig_ctx, max_tensors;
     float rope_scale, rope_freq_base, rope_freq_scale;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
-    int64_t dimensions;
+    int64_t dimensions, diffusion_steps, diffusion_block;
     struct cli_integers pieces; /* --chunk N,OVERLAP */
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel, thread_counts, batch_sizes;
     const char *sparse; /* on, off, predict, or NULL */
@@ -208,6 +208,9 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
 
 /* Parses "500M" or "2G", in decimal units. Fails with BASE_USAGE and the option's name. */
 bool cli_size_parse(const char *text, const char *option, uint64_t *out, struct base_error *err);
+
+/* Returns whether the option of the member at this offset is on the line or in the environment. */
+bool cli_option_given(const struct cli_values *values, size_t at);
 
 /* Frees the memory of the values and of their copies. */
 void cli_options_free(struct cli_values *values);

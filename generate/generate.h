@@ -159,6 +159,11 @@ void generate_request_cut(struct generate_request *r);
 bool generate_request_take(struct generate_request *r, const float *logits,
                            struct generate_piece *piece, struct base_error *err);
 
+/* As generate_request_take, but the token is given: `id`, which the request only turns into text.
+ * Not for a request with a constraint or reasoning. */
+bool generate_request_take_id(struct generate_request *r, int32_t id, struct generate_piece *piece,
+                              struct base_error *err);
+
 /* Returns whether the next token is determined: generate_request_take then needs no logits (NULL),
  * and the ids before it need not be evaluated yet. */
 bool generate_request_is_forced(const struct generate_request *r);

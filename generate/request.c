@@ -413,10 +413,10 @@ static bool continue_text(struct generate_request *r, int32_t id, struct base_er
     return true;
 }
 
-bool generate_request_take(struct generate_request *r, const float *logits,
-                           struct generate_piece *piece, struct base_error *err)
+/* Takes token `id`, or if it is -1 the one that is chosen by the logits. */
+static bool take_token(struct generate_request *r, int32_t id, const float *logits,
+                       struct generate_piece *piece, struct base_error *err)
 {
-    int32_t id;
     *piece = (struct generate_piece){.id = -1, .text = ""};
     base_buffer_clear(&r->output);
     note_read(r);
@@ -425,7 +425,7 @@ bool generate_request_take(struct generate_request *r, const float *logits,
         return true;
     }
     const double start = base_seconds();
-    if (!choose(r, logits, &id, err)) return false;
+    if (id < 0 && !choose(r, logits, &id, err)) return false;
     r->outcome.choose_seconds += base_seconds() - start;
     if (id < 0) {
         stop_with(r, GENERATE_END_CONSTRAINT);
@@ -443,6 +443,18 @@ bool generate_request_take(struct generate_request *r, const float *logits,
     if (!make_piece(r, piece, err)) return false;
     piece->end = r->n_decoded + r->n_laid;
     return true;
+}
+
+bool generate_request_take(struct generate_request *r, const float *logits,
+                           struct generate_piece *piece, struct base_error *err)
+{
+    return take_token(r, -1, logits, piece, err);
+}
+
+bool generate_request_take_id(struct generate_request *r, int32_t id, struct generate_piece *piece,
+                              struct base_error *err)
+{
+    return take_token(r, id, NULL, piece, err);
 }
 
 bool generate_request_is_forced(const struct generate_request *r)

@@ -348,6 +348,10 @@ static bool parse_type(struct gguf_tensor *t, uint64_t elements, struct gguf_cur
                                 " as %s needs",
                                 t->ne[0], t->type->block_len, t->type->name);
     }
+    if (t->type->interleave && t->ne[1] % t->type->interleave)
+        return gguf_cursor_fail(c, offset,
+                                "%" PRIu64 " rows are not whole groups of %" PRIu32 " as %s needs",
+                                t->ne[1], t->type->interleave, t->type->name);
     if (!quant_row_bytes(t->type, t->ne[0], &row_bytes) ||
         !base_mul(row_bytes, elements / t->ne[0], &t->size)) {
         return gguf_cursor_fail(c, offset, "the tensor's size in bytes overflows");

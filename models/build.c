@@ -1,10 +1,11 @@
 /* models/build.c: the graph of a decoder-only transformer: norms and residuals around the blocks.
  * See models/internal.h and models/block/blocks.h. */
 #include "models/internal.h"
+#include <float.h>
 #include <math.h>
 
 enum {
-    NODES_PER_LAYER = 96,
+    NODES_PER_LAYER = 112,
     NODES_OF_STREAMS = 160,
     NODES_OF_ADAPTER = 96, /* of each, for a layer and for the ends */
     NODES_AROUND = 64,
@@ -76,10 +77,17 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     struct engine_tensor *in = x;
     if (l->mixer.block) {
         if (before && !plain) x = model_norm(b, x, &l->mixer_norm);
-        x = model_wanted_rows(b, build_mixer(b, x));
-        in = b->layer_in = model_wanted_rows(b, in);
+        x = build_mixer(b, x);
+        if (!l->recurrent.shift_channels && !l->cross.block) {
+            x = model_wanted_rows(b, x);
+            in = b->layer_in = model_wanted_rows(b, in);
+        }
         if (after) x = model_post_norm(b, x, &l->mixer_post_norm);
         in = model_named(b, engine_add(b->g, scaled(b, x), in), "ffn_in");
+        if (l->cross.block) {
+            x = build_part(b, &l->cross, model_norm(b, in, &l->cross_norm));
+            in = b->layer_in = model_wanted_rows(b, engine_add(b->g, x, in));
+        }
     } else {
         in = b->layer_in = model_wanted_rows(b, in);
     }
@@ -87,7 +95,9 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     b->residual = in;
     x = build_networks(b, before ? model_norm(b, in, &l->ffn_norm) : in);
     if (after) x = model_post_norm(b, x, &l->ffn_post_norm);
+    if (l->recurrent.shift_channels) in = model_wanted_rows(b, in);
     x = engine_add(b->g, scaled(b, x), in);
+    if (l->halved) x = engine_scale(b->g, x, 0.5f, 0.0f);
     if (l->tail.block) x = build_part(b, &l->tail, x);
     if (l->out_scale) x = engine_mul(b->g, x, l->out_scale);
     return model_named(b, x, "layer_out");
@@ -144,6 +154,18 @@ static struct engine_tensor *build_embedding(const struct model_builder *b,
     return engine_name(x, "embedding");
 }
 
+/* Makes the logits x [n][V] of the architecture's silent ids too small to be chosen. */
+static struct engine_tensor *silence(const struct model_builder *b, struct engine_tensor *x)
+{
+    const int64_t first = b->params->arch->ends.silent[0], n = x->ne[0];
+    const int64_t end = b->params->arch->ends.silent[1] < n ? b->params->arch->ends.silent[1] : n;
+    if (first >= end) return x;
+    struct engine_tensor *low =
+        engine_clamp(b->g, engine_cols(b->g, x, first, end - first), -FLT_MAX, -FLT_MAX);
+    low = engine_concat(b->g, engine_cols(b->g, x, 0, first), low, 0);
+    return end == n ? low : engine_concat(b->g, low, engine_cols(b->g, x, end, n - end), 0);
+}
+
 /* Returns the logits [n][V] of the normalized rows x [n][E]. */
 static struct engine_tensor *build_logits(const struct model_builder *b,
                                           const struct model_linear *output,
@@ -154,7 +176,7 @@ static struct engine_tensor *build_logits(const struct model_builder *b,
     x = model_linear(b, output, x);
     if (p->logit_scale != 1.0f) x = engine_scale(b->g, x, p->logit_scale, 0.0f);
     if (p->logit_softcap > 0.0f) x = engine_softcap(b->g, x, p->logit_softcap);
-    return engine_name(x, "logits");
+    return engine_name(silence(b, x), "logits");
 }
 
 /* Return upper bounds of the graph nodes that one layer, and the ends, need. */
@@ -230,6 +252,44 @@ bool model_mtp_build(struct model_mtp_graph *out, struct model *m, struct model_
     if (engine_graph_plan(b.g, true, err)) return true;
     engine_graph_free(out->graph);
     *out = (struct model_mtp_graph){0};
+    return false;
+}
+
+bool model_source_build(struct model_source_graph *out, struct model *m, struct model_state *state,
+                        uint32_t n_tokens, struct base_error *err)
+{
+    const struct model_params *p = &m->params;
+    const uint32_t n_layers = p->n_source + p->n_layer;
+    const int64_t n[1] = {n_tokens};
+    *out = (struct model_source_graph){.n_tokens = n_tokens};
+    out->graph =
+        engine_graph_new(m->engine, (int)(n_layers * nodes_of_layer(m) + nodes_of_ends(m)), err);
+    if (!out->graph) return false;
+    struct model_builder b = {.g = out->graph, .params = p, .state = state, .n_tokens = n_tokens};
+    b.ids = out->ids = engine_input(b.g, QUANT_I32, 1, n, "ids");
+    b.source_range = out->range =
+        engine_input(b.g, QUANT_I32, 2, (int64_t[]){4, n_tokens}, "range");
+    b.source_table = out->table =
+        engine_input(b.g, QUANT_I32, 2, (int64_t[]){n_tokens, 1}, "table");
+    out->slots = engine_input(b.g, QUANT_I32, 1, n, "slots");
+    b.buckets = out->buckets =
+        engine_input(b.g, QUANT_I32, 1, (int64_t[]){2 * MODEL_RELATIVE_RADIUS + 1}, "buckets");
+    out->adapters = model_adapters_begin(&b, &m->adapters);
+    struct engine_tensor *x = build_embedding(&b, p->ends.token_embd);
+    for (uint32_t i = 0; i < p->n_source; i++) {
+        b.layer = &p->source[i];
+        x = build_layer(&b, x);
+    }
+    x = model_norm(&b, x, &p->ends.source_norm);
+    for (uint32_t i = 0; i < p->n_layer; i++) {
+        b.layer = &p->layer[i];
+        engine_graph_set_place(b.g, b.layer->place);
+        model_cross_store(&b, x, out->slots);
+    }
+    output_state(&b);
+    if (engine_graph_plan(b.g, true, err)) return true;
+    engine_graph_free(out->graph);
+    *out = (struct model_source_graph){0};
     return false;
 }
 

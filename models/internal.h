@@ -34,6 +34,39 @@ struct model_mtp_graph {
 bool model_mtp_build(struct model_mtp_graph *g, struct model *m, struct model_state *state,
                      uint32_t n_tokens, bool guesses, struct base_error *err);
 
+/* The graph of an encoder for a text of T tokens, which ends in the decoder's keys and values of
+ * it. */
+struct model_source_graph {
+    struct engine_graph *graph;
+    uint32_t n_tokens;
+    struct engine_tensor *ids, *slots;   /* I32 [T] */
+    struct engine_tensor *range, *table; /* I32 [T][4], [1][T] */
+    struct engine_tensor *buckets;       /* I32: of relative positions */
+    struct engine_tensor *adapters;      /* F32 [adapters][T]: their scales, or NULL */
+};
+
+bool model_source_build(struct model_source_graph *g, struct model *m, struct model_state *state,
+                        uint32_t n_tokens, struct base_error *err);
+
+/* ---- The text for an encoder before a decoder, in a session (source.c) ---- */
+
+/* Returns how many of tokens[n] are the text for the encoder: those before the first start_id, if
+ * their sequence is empty; 0 if it is not. */
+uint32_t model_source_length(const struct model *m, const struct model_state *state,
+                             const struct model_token *tokens, uint32_t n);
+/* Checks that a sequence which has not more than its text for the encoder, or receives `length`
+ * tokens of it, continues with the start_id; `next` is the token after these, -1: none. */
+bool model_source_check(const struct model *m, const struct model_state *state, uint32_t seq,
+                        uint64_t length, int32_t next, struct base_error *err);
+/* Makes *g, which may be all zeros, the graph for n tokens. */
+bool model_source_graph_of(struct model_source_graph *g, struct model *m, struct model_state *state,
+                           uint32_t n, struct base_error *err);
+/* Evaluates the encoder for the n tokens that begin a sequence; after a failure this is empty.
+ * `adaptation` [n_seq] may be NULL if there are no adapters. */
+bool model_source_eval(struct model_source_graph *g, struct model *m, struct model_state *state,
+                       const struct model_adaptation *adaptation, const struct model_token *tokens,
+                       uint32_t n, struct base_error *err);
+
 /* A planned graph for a batch shape: T tokens in, the logits of n_out of them out, or if n_out is
  * above the maximum of a piece (model_head_rows) their hidden states. After the mixer of the last
  * layer the graph continues with n_rows of the tokens: those with logits, and those whose hidden

@@ -14,6 +14,8 @@ static const struct kind {
     {"vocab", "a vocabulary without weights"},
 };
 
+#define DRAFTER "a drafter, which reads the hidden states of another model"
+
 /* By general.architecture. */
 static const struct kind architectures[] = {
     {"clip", "an encoder for images or audio (mmproj): give the file of the model that it "
@@ -24,7 +26,11 @@ static const struct kind architectures[] = {
                           "model's file"},
     {"whisper", "a model for recognizing speech"},
     {"wavtokenizer-dec", "the decoder of a model for speech"},
-    {"t5", "a model with an encoder, for translating texts"},
+    {"qwen3tts", "the part of a model for speech that writes codes of sounds"},
+    {"pockettts", "the part of a model for speech that writes codes of sounds"},
+    {"eagle3", DRAFTER},
+    {"dflash", DRAFTER},
+    {"gemma4-assistant", DRAFTER},
     {"sd1", "a model for images"},
     {"sd3", "a model for images"},
     {"sdxl", "a model for images"},

@@ -15,6 +15,8 @@ static void collect_facts(struct model *m)
                                     .n_head_kv = p->n_head_kv,
                                     .has_mtp = p->n_mtp,
                                     .writes = !p->arch->encoder && !p->bidirectional,
+                                    .start_id = p->start_id,
+                                    .diffusion = p->arch->diffusion,
                                     .bidirectional = p->bidirectional,
                                     .has_pooling = p->has_pooling,
                                     .pooling = p->pooling,
@@ -24,6 +26,8 @@ static void collect_facts(struct model *m)
                                     .n_pooled = model_pool_size(p, false),
                                     .n_rank = model_pool_size(p, true)};
     m->facts.copied_bytes = m->weights.column_bytes;
+    m->facts.shifted = p->shifted;
+    m->facts.mask_id = p->mask_id;
     memcpy(m->facts.n_unused, m->weights.n_unused, sizeof m->facts.n_unused);
     for (uint64_t i = 0; i < gguf_tensor_count(m->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(m->file, i);
@@ -79,4 +83,14 @@ void model_close(struct model *m)
 const struct model_facts *model_facts(const struct model *m)
 {
     return &m->facts;
+}
+
+int32_t model_start_id(const struct gguf_file *file)
+{
+    struct base_error ignored = BASE_ERROR_INIT;
+    struct model_params p;
+    if (!model_params_read(&p, file, &ignored)) return -1;
+    const int32_t id = p.start_id;
+    model_params_free(&p);
+    return id;
 }

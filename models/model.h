@@ -31,9 +31,13 @@ struct model_facts { /* what callers may read of a model */
     uint64_t n_params, weight_bytes;
     uint64_t copied_bytes; /* of copies by columns that were made, or planned */
     bool has_mtp;          /* the file has an MTP layer: model_seq_draft works */
-    bool writes;           /* there are logits; encoders have none */
-    bool bidirectional;    /* tokens attend to later ones too */
-    bool has_pooling;      /* the file has pooling_type; otherwise `pooling` is the usual one */
+    bool writes;           /* token by token; encoders have no logits */
+    int32_t start_id; /* sequences begin with a text for an encoder, then this token; -1: none */
+    bool diffusion;   /* a text is written as a whole, by replacing mask tokens */
+    bool shifted;    /* a diffusion model's logits of a token are those of the position before it */
+    int32_t mask_id; /* the mask token of a diffusion model; -1: none */
+    bool bidirectional; /* tokens attend to later ones too */
+    bool has_pooling;   /* the file has pooling_type; otherwise `pooling` is the usual one */
     enum model_pooling pooling; /* of the file */
     enum model_pooling rank_of; /* MODEL_POOL_RANK reads the row of this one */
     uint32_t n_pooled, n_rank;  /* numbers of an embedding and of scores; 0: no classifier */
@@ -69,6 +73,9 @@ void model_close(struct model *m); /* accepts NULL */
  * calls it. */
 bool model_kind_check(const struct gguf_file *file, struct base_error *err);
 const struct model_facts *model_facts(const struct model *m);
+/* Returns facts.start_id of the model in a file that is not open as a model; -1 too if the file is
+ * no model. */
+int32_t model_start_id(const struct gguf_file *file);
 
 struct model_session_options {
     uint32_t n_seq;       /* number of sequences; their ids are 0 .. n_seq - 1; 0: one */
@@ -77,6 +84,8 @@ struct model_session_options {
     enum quant_id type_k; /* cache types: F32, F16, BF16, Q8_0, Q4_0, ... */
     enum quant_id type_v;
     bool mtp;    /* the session keeps what model_seq_draft needs, if the file has an MTP layer */
+    bool whole;  /* calls evaluate whole texts: needed for the logits of a diffusion model, and for
+                    a model with a start_id, whose texts for the encoder are parts of one call */
     bool hidden; /* sinks receive hidden states [n_embd] after the last norm instead of logits */
 };
 struct model_session_options model_session_options_default(void); /* F16 caches */
@@ -124,10 +133,12 @@ typedef bool (*model_logits_sink)(void *user, uint64_t first, uint64_t rows, con
 /* Appends each token to its sequence and evaluates it, at most n_batch tokens per run of the graph.
  * Where tokens attend to later ones (facts.bidirectional), a call has a sequence as a whole: it was
  * empty, and its tokens are adjacent; otherwise BASE_FAILED. n_batch is then at least n_ctx.
- * A call may have any number of tokens of a sequence. Fails with BASE_TOO_LONG when a sequence
- * would exceed its context, and with BASE_FAILED for a token id or sequence that does not exist,
- * before any evaluation. After another error (an interrupt, an error of the sink) the tokens of the
- * failed batch are removed. `sink` may be NULL. */
+ * With facts.start_id an empty sequence's tokens up to the first start_id are adjacent, too, and
+ * have no logits; n_batch is then at least n_ctx as well. A call may have any number of tokens of a
+ * sequence. Fails with BASE_TOO_LONG when a sequence would exceed its context, and with BASE_FAILED
+ * for a token id or sequence that does not exist, before any evaluation. After another error (an
+ * interrupt, an error of the sink) the tokens of the failed batch are removed. `sink` may be NULL.
+ */
 bool model_eval_batch(struct model_session *s, const struct model_token *tokens, uint64_t n,
                       model_logits_sink sink, void *user, struct base_error *err);
 
@@ -215,7 +226,8 @@ uint32_t model_session_truncate(struct model_session *s, uint32_t length);
 enum model_logits { MODEL_LOGITS_NONE, MODEL_LOGITS_LAST, MODEL_LOGITS_ALL };
 
 /* Appends ids[n] to sequence 0 and evaluates them, n_batch at a time. The sink's `first` counts
- * ids: with MODEL_LOGITS_LAST it is n - 1. Errors are those of model_eval_batch. */
+ * ids: with MODEL_LOGITS_LAST it is n - 1. The text for an encoder has no logits. Errors are those
+ * of model_eval_batch. */
 bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum model_logits which,
                 model_logits_sink sink, void *user, struct base_error *err);
 

@@ -55,6 +55,8 @@ static bool fail_arch(struct gguf_str name, struct base_error *err)
                         nearest[2]);
 }
 
+static const char source_prefix[] = "enc."; /* of an encoder's layers */
+
 static bool read_arch(struct model_params *p, const struct gguf_file *file, struct base_error *err)
 {
     struct gguf_str name = {NULL, 0};
@@ -115,7 +117,7 @@ static bool is_plain(const struct model_params *p)
 static bool read_norm(struct model_reader *r, struct model_params *p)
 {
     static const char rms_key[] = "attention.layer_norm_rms_epsilon";
-    bool parallel = true;
+    bool parallel = true, post = false;
     p->norm = p->arch->norm;
     if (p->norm == MODEL_NORM_BY_EPSILON) {
         if (!model_read_f32(r, rms_key, MODEL_OPTIONAL, 0.0f, &p->norm_eps)) return false;
@@ -126,11 +128,13 @@ static bool read_norm(struct model_reader *r, struct model_params *p)
     if (p->arch->norm_eps > 0.0f) p->norm_eps = p->arch->norm_eps;
     if (!model_read_f32(r, rms ? rms_key : "attention.layer_norm_epsilon", need, 0.0f,
                         &p->norm_eps) ||
-        !gguf_get_bool(r->file, model_reader_key(r, "use_parallel_residual"), &parallel, r->err))
+        !gguf_get_bool(r->file, model_reader_key(r, "use_parallel_residual"), &parallel, r->err) ||
+        !gguf_get_bool(r->file, model_reader_key(r, "swin_norm"), &post, r->err))
         return false;
     p->post_norm_eps = p->arch->post_eps > 0.0f ? p->arch->post_eps : p->norm_eps;
     p->residual = p->arch->residual;
     if (p->residual == MODEL_PARALLEL_KEY) p->residual = parallel ? MODEL_PARALLEL : MODEL_PRE_NORM;
+    if (p->residual == MODEL_POST_NORM_KEY) p->residual = post ? MODEL_POST_NORM : MODEL_PRE_NORM;
     return true;
 }
 
@@ -240,10 +244,41 @@ static bool read_direction(struct model_reader *r, struct model_params *p)
     if (!gguf_get_bool(r->file, model_reader_key(r, "attention.causal"), &causal, r->err) ||
         !model_read_u32(r, "pooling_type", MODEL_OPTIONAL, 0, MODEL_POOL_RANK, &pooling))
         return false;
-    p->bidirectional = p->arch->encoder || !causal;
+    p->bidirectional = p->arch->encoder || p->arch->diffusion || !causal;
     p->pooling = p->has_pooling     ? (enum model_pooling)pooling
                  : p->bidirectional ? MODEL_POOL_MEAN
                                     : MODEL_POOL_LAST;
+    return true;
+}
+
+/* Reads what a diffusion model's file says of its texts; these keys have no architecture. */
+static bool read_diffusion(struct model_reader *r, struct model_params *p)
+{
+    uint32_t mask = UINT32_MAX;
+    p->mask_id = -1;
+    p->shifted = true;
+    if (!p->arch->diffusion) return true;
+    if (!gguf_get_bool(r->file, "diffusion.shift_logits", &p->shifted, r->err) ||
+        !gguf_get_u32(r->file, "tokenizer.ggml.mask_token_id", &mask, r->err))
+        return false;
+    if (mask < p->n_vocab) p->mask_id = (int32_t)mask;
+    return true;
+}
+
+/* Reads the numbers of layers of an encoder and its decoder, and the token that begins the
+ * decoder's text. */
+static bool read_source(struct model_reader *r, struct model_params *p, uint32_t max_layers)
+{
+    uint32_t start = 0;
+    p->start_id = -1;
+    if (!p->arch->source) return true;
+    p->n_source = p->n_layer;
+    p->ends.n_source_norm = p->n_embd;
+    if (!model_read_u32(r, "decoder_block_count", MODEL_OPTIONAL, 1, max_layers, &p->n_layer) ||
+        !gguf_get_u32(r->file, "tokenizer.ggml.bos_token_id", &start, r->err) ||
+        !model_read_u32(r, "decoder_start_token_id", MODEL_OPTIONAL, 0, INT32_MAX, &start))
+        return false;
+    p->start_id = (int32_t)start;
     return true;
 }
 
@@ -264,6 +299,7 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
                         &p->n_draft_layer))
         return false;
     p->n_layer -= p->n_draft_layer;
+    if (!read_source(r, p, max_layers)) return false;
     r->n_layer = p->n_layer;
     uint32_t n_expert = 0;
     if (!model_read_u32(r, "expert_count", MODEL_OPTIONAL, 0, MODEL_MAX_EXPERTS, &n_expert))
@@ -276,8 +312,8 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
         p->mtp =
             (struct model_mtp){.n_embd = p->n_embd, .n_both = 2 * p->n_embd, .n_vocab = p->n_vocab};
     }
-    return read_direction(r, p) && read_norm(r, p) && read_passes(r, p) && read_experts(r, p) &&
-           read_temperature(r, p) && read_ends(r, p);
+    return read_diffusion(r, p) && read_direction(r, p) && read_norm(r, p) && read_passes(r, p) &&
+           read_experts(r, p) && read_temperature(r, p) && read_ends(r, p);
 }
 
 /* ---- Layers ---- */
@@ -338,7 +374,7 @@ static bool plan_layer(struct model_reader *r, const struct model_params *p,
 {
     const struct model_plan *plan = &p->arch->plan;
     *mixer = plan->mixer;
-    *ffn = MODEL_FFN;
+    *ffn = plan->ffn ? plan->ffn : MODEL_FFN;
     if (layer->index >= p->n_layer) { /* an MTP layer */
         if (p->n_expert && model_reader_tensor(r, layer->index, "ffn_gate_inp.weight"))
             *ffn = MODEL_EXPERTS;
@@ -409,12 +445,17 @@ static void size_norms(const struct model_params *p, struct model_layer *l)
     l->n_beside_norms = l->beside.block && p->arch->experts.beside == MODEL_BESIDE_NORMS ? size : 0;
     l->n_scale = p->arch->ends.layer_scale;
     l->n_skip = p->arch->ends.embd_skip ? 1 : 0;
+    l->n_cross_norm = l->cross.block ? size : 0;
 }
 
 static bool read_layers(struct model_reader *r, struct model_params *p)
 {
+    uint32_t rescale = 0;
     p->layer = calloc(p->n_layer + p->n_mtp, sizeof *p->layer);
     if (!p->layer) return base_fail(r->err, BASE_NO_MEMORY, "no memory for %u layers", p->n_layer);
+    if (p->arch->ends.rescale &&
+        !model_read_u32(r, "rescale_every_n_layers", MODEL_OPTIONAL, 0, MODEL_MAX_LAYERS, &rescale))
+        return false;
     for (uint32_t i = 0; i < p->n_layer + p->n_mtp; i++) {
         struct model_layer *l = &p->layer[i];
         enum model_block_id mixer, ffn, beside = MODEL_NOTHING;
@@ -422,6 +463,7 @@ static bool read_layers(struct model_reader *r, struct model_params *p)
                                          : p->ends.n_per_layer ? MODEL_PER_LAYER
                                                                : MODEL_NOTHING;
         l->index = i;
+        l->halved = rescale && (i + 1) % rescale == 0;
         if (!plan_layer(r, p, l, &mixer, &ffn)) return false;
         if (ffn == MODEL_EXPERTS && is_beside(r, p, i)) {
             ffn = MODEL_FFN;
@@ -429,9 +471,29 @@ static bool read_layers(struct model_reader *r, struct model_params *p)
         }
         const enum model_block_id mixer_2 = p->arch->plan.mixer_2;
         if (!read_part(r, p, l, mixer, &l->mixer) ||
+            !read_part(r, p, l, p->n_source ? MODEL_CROSS : MODEL_NOTHING, &l->cross) ||
             !read_part(r, p, l, mixer_2 ? mixer_2 : MODEL_NOTHING, &l->mixer_2) ||
             !read_part(r, p, l, ffn, &l->ffn) || !read_part(r, p, l, beside, &l->beside) ||
             !read_part(r, p, l, tail, &l->tail))
+            return false;
+        size_norms(p, l);
+    }
+    return true;
+}
+
+/* Reads the layers of an encoder before a decoder. */
+static bool read_source_layers(struct model_reader *r, struct model_params *p)
+{
+    if (p->n_source == 0) return true;
+    p->source = calloc(p->n_source, sizeof *p->source);
+    if (!p->source)
+        return base_fail(r->err, BASE_NO_MEMORY, "no memory for %u layers", p->n_source);
+    r->prefix = source_prefix;
+    for (uint32_t i = 0; i < p->n_source; i++) {
+        struct model_layer *l = &p->source[i];
+        l->index = i;
+        if (!read_part(r, p, l, MODEL_ATTENTION, &l->mixer) ||
+            !read_part(r, p, l, MODEL_FFN, &l->ffn))
             return false;
         size_norms(p, l);
     }
@@ -444,22 +506,29 @@ bool model_params_read(struct model_params *p, const struct gguf_file *file, str
     if (!read_arch(p, file, err)) return false;
     struct model_reader r = {.file = file, .name = p->name, .err = err};
     if (read_numbers(&r, p) && read_activation(&r, p) && read_layers(&r, p) &&
-        read_part(&r, p, NULL, MODEL_POOL, &p->pool))
+        read_source_layers(&r, p) && read_part(&r, p, NULL, MODEL_POOL, &p->pool))
         return true;
     model_params_free(p);
     return false;
 }
 
+static void free_layers(struct model_layer *layer, uint32_t n)
+{
+    for (uint32_t i = 0; layer && i < n; i++) {
+        free(layer[i].mixer.self);
+        free(layer[i].cross.self);
+        free(layer[i].mixer_2.self);
+        free(layer[i].ffn.self);
+        free(layer[i].beside.self);
+        free(layer[i].tail.self);
+    }
+    free(layer);
+}
+
 void model_params_free(struct model_params *p)
 {
-    for (uint32_t i = 0; p->layer && i < p->n_layer + p->n_mtp; i++) {
-        free(p->layer[i].mixer.self);
-        free(p->layer[i].mixer_2.self);
-        free(p->layer[i].ffn.self);
-        free(p->layer[i].beside.self);
-        free(p->layer[i].tail.self);
-    }
-    free(p->layer);
+    free_layers(p->layer, p->n_layer + p->n_mtp);
+    free_layers(p->source, p->n_source);
     free(p->pool.self);
     *p = (struct model_params){0};
 }
@@ -477,6 +546,7 @@ static const struct model_tensor_row end_rows[] = {
     {"position_embd",       MODEL_MATRIX, MODEL_OPTIONAL, END(positions),  .inputs = END(n_embd), .outputs = END(n_positions)},
     {"position_embd",       MODEL_MATRIX, MODEL_REQUIRED, END(positions),  .inputs = END(n_embd), .outputs = END(n_positions_must)},
     {"token_types",         MODEL_NORM,   MODEL_OPTIONAL, END(types),      .inputs = END(n_embd), .outputs = END(n_types)},
+    {"enc.output_norm",     MODEL_NORM,   MODEL_REQUIRED, END(source_norm), .inputs = END(n_source_norm)},
     {"output_norm",         MODEL_NORM,   MODEL_REQUIRED, END(output_norm), .inputs = END(n_output_norm)},
     {"output",              MODEL_LINEAR, MODEL_OPTIONAL, END(output),     .inputs = END(n_embd), .outputs = END(n_output)},
     {"per_layer_token_embd", MODEL_MATRIX, MODEL_REQUIRED, END(per_layer_embd), .inputs = END(n_per_layers), .outputs = END(n_vocab)},
@@ -492,6 +562,7 @@ static const struct model_tensor_row end_rows[] = {
 static const struct model_tensor_row layer_rows[] = {
     {"attn_norm",           MODEL_NORM, MODEL_REQUIRED, LAYER(mixer_norm),      .inputs = LAYER(n_mixer_norm)},
     {"attn_norm",           MODEL_NORM, MODEL_OPTIONAL, LAYER(mixer_norm),      .inputs = LAYER(n_mixer_norm_optional)},
+    {"cross_attn_norm",     MODEL_NORM, MODEL_REQUIRED, LAYER(cross_norm),      .inputs = LAYER(n_cross_norm)},
     {"attn_norm_2",         MODEL_NORM, MODEL_OPTIONAL, LAYER(mixer_norm_2),    .inputs = LAYER(n_mixer_norm_2)},
     {"post_attention_norm", MODEL_NORM, MODEL_REQUIRED, LAYER(mixer_post_norm), .inputs = LAYER(n_mixer_post_norm)},
     {"ffn_norm",            MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm),        .inputs = LAYER(n_ffn_norm)},
@@ -534,23 +605,33 @@ static bool visit_rows(const struct model_tensor_row *row, const char *prefix, v
     return true;
 }
 
+static bool visit_layer(struct model_layer *l, const char *prefix, model_row_visit visit,
+                        void *user)
+{
+    const struct model_part *const parts[] = {&l->mixer, &l->cross,  &l->mixer_2,
+                                              &l->ffn,   &l->beside, &l->tail};
+    if (!visit_rows(layer_rows, prefix, l, visit, user)) return false;
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        if (parts[k]->block &&
+            !visit_rows(parts[k]->block->tensors, prefix, parts[k]->self, visit, user))
+            return false;
+    return true;
+}
+
 bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user)
 {
+    char prefix[32];
     if (!visit_rows(end_rows, "", &p->ends, visit, user) ||
         !visit_rows(p->pool.block->tensors, "", p->pool.self, visit, user))
         return false;
     for (uint32_t i = 0; i < p->n_layer + p->n_mtp; i++) {
-        struct model_layer *l = &p->layer[i];
-        const struct model_part *const parts[] = {&l->mixer, &l->mixer_2, &l->ffn, &l->beside,
-                                                  &l->tail};
-        char prefix[32];
         snprintf(prefix, sizeof prefix, "%sblk.%u.", p->arch->prefix ? p->arch->prefix : "", i);
         if (i >= p->n_layer && !visit_rows(mtp_rows, prefix, &p->mtp, visit, user)) return false;
-        if (!visit_rows(layer_rows, prefix, l, visit, user)) return false;
-        for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
-            if (parts[k]->block &&
-                !visit_rows(parts[k]->block->tensors, prefix, parts[k]->self, visit, user))
-                return false;
+        if (!visit_layer(&p->layer[i], prefix, visit, user)) return false;
+    }
+    for (uint32_t i = 0; i < p->n_source; i++) {
+        snprintf(prefix, sizeof prefix, "%sblk.%u.", source_prefix, i);
+        if (!visit_layer(&p->source[i], prefix, visit, user)) return false;
     }
     return true;
 }

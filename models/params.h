@@ -25,14 +25,15 @@ struct model_norm {
 /* ---- Tensors as rows of data ---- */
 
 enum model_tensor_kind {
-    MODEL_VECTOR,    /* a pointer; NAME.weight of [inputs], as F32 */
-    MODEL_TAPS,      /* a pointer; NAME.weight of [outputs][inputs], as F32 [inputs][outputs] */
-    MODEL_BIAS,      /* a pointer; NAME.bias of [inputs], as F32 */
-    MODEL_SCALE,     /* a pointer; NAME.scale of [inputs], as F32 */
-    MODEL_MATRIX,    /* a pointer; NAME.weight of [outputs][inputs] */
-    MODEL_NORM,      /* a model_norm; NAME.weight and NAME.bias of [outputs][inputs], as F32 */
-    MODEL_LINEAR,    /* a model_linear; NAME.weight, and NAME.bias and .scale if present */
-    MODEL_STACK,     /* a model_linear of `depth` matrices, one per expert */
+    MODEL_VECTOR, /* a pointer; NAME.weight of [inputs], as F32 */
+    MODEL_TAPS,   /* a pointer; NAME.weight of [outputs][inputs], as F32 [inputs][outputs] */
+    MODEL_BIAS,   /* a pointer; NAME.bias of [inputs], as F32 */
+    MODEL_SCALE,  /* a pointer; NAME.scale of [inputs], as F32 */
+    MODEL_SLICES, /* a pointer; NAME.weight of [outputs][1][1][inputs], as F32 [outputs][inputs] */
+    MODEL_MATRIX, /* a pointer; NAME.weight of [outputs][inputs] */
+    MODEL_NORM,   /* a model_norm; NAME.weight and NAME.bias of [outputs][inputs], as F32 */
+    MODEL_LINEAR, /* a model_linear; NAME.weight, and NAME.bias and .scale if present */
+    MODEL_STACK,  /* a model_linear of `depth` matrices, one per expert */
     MODEL_TRANSPOSED /* a model_linear; NAME.weight of [inputs][outputs] */
 };
 
@@ -73,6 +74,7 @@ struct model_kv_shape {
 struct model_recurrent_shape {
     uint32_t conv_columns, conv_channels; /* the latest inputs of a convolution; 0: none */
     uint32_t n_head, rows, cols;          /* a matrix for each head; 0: none */
+    uint32_t shift_channels;              /* the latest input of the network; 0: none */
 };
 
 struct model_layer {
@@ -87,6 +89,9 @@ struct model_layer {
     uint32_t n_skip;                /* 1 if the layer adds the embeddings, else 0 */
     struct engine_tensor *skip;     /* [1]: factor of the embeddings */
     struct model_part mixer, ffn;
+    struct model_part cross; /* attention to an encoder's rows, after the mixer */
+    struct model_norm cross_norm;
+    uint32_t n_cross_norm, n_cross_k, n_cross_v; /* E; sizes of its keys and values; 0: none */
     struct model_part mixer_2; /* a second mixer of the same input; its output is added */
     struct model_part beside;  /* experts beside ffn */
     uint32_t n_beside_norms;   /* E or 0: size of the next three norms */
@@ -95,6 +100,7 @@ struct model_layer {
     struct model_part tail;        /* block at the layer's end; with AltUp it is the entire layer */
     uint32_t n_scale;              /* 1 if files may have out_scale, else 0 */
     struct engine_tensor *out_scale; /* [1]: factor of the layer's output; or NULL */
+    bool halved;                     /* the layer's output is halved */
     bool idle;                       /* the layer has tensors but no effect */
     struct model_kv_shape kv;        /* set by the mixer, as is recurrent */
     struct model_recurrent_shape recurrent;
@@ -108,6 +114,7 @@ struct model_ends {
     uint32_t n_embd, n_vocab, n_output_norm;
     uint32_t n_embd_norm, n_positions;    /* 0: the model has none */
     uint32_t n_positions_must;            /* positions that a file must have */
+    uint32_t n_source_norm;               /* E if there is an encoder before a decoder, else 0 */
     uint32_t n_types;                     /* token types; 0: none */
     uint32_t n_output;                    /* V; 0: the model has no logits */
     uint32_t n_factors;                   /* half the number of elements that RoPE rotates */
@@ -122,6 +129,7 @@ struct model_ends {
     struct engine_tensor *positions; /* [positions][E]: learned position embeddings, or NULL */
     struct model_norm types;         /* weight [types][E]: added to embeddings by token type */
     struct model_norm output_norm;   /* [E] */
+    struct model_norm source_norm;   /* [E]: of the encoder's rows */
     struct model_linear output;      /* V x E; the embeddings if missing */
     /* Divisors of the RoPE frequencies: for all contexts, for contexts longer than the original
      * one, and for other contexts. */
@@ -143,9 +151,14 @@ struct model_params {
     const char *name; /* general.architecture as the table spells it */
     uint32_t n_layer, n_embd, n_ctx_train, n_vocab;
     bool bidirectional; /* tokens attend to later ones too: a sequence is one span of one run */
+    bool shifted;       /* see struct model_facts, as for the next one */
+    int32_t mask_id;
     bool has_pooling;   /* the file has pooling_type */
     uint32_t n_buckets; /* of relative positions; 0: none */
     enum model_pooling pooling;
+    uint32_t n_source;          /* layers of an encoder before a decoder; 0: none */
+    int32_t start_id;           /* the token after a source; -1: none */
+    struct model_layer *source; /* [n_source], owned */
     uint32_t n_pass;            /* passes over the layers, each with its own state */
     bool pass_norm;             /* the output norm is applied between passes too */
     uint32_t n_draft_layer;     /* MTP layers of the file, after the others */

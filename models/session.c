@@ -28,6 +28,7 @@ struct model_session {
     uint32_t *row;             /* [n_batch]: tokens of a run that continue in the last layer */
     uint32_t *mark;            /* [n_seq][MODEL_MARKS]: see model_seq_mark */
     struct model_mtp_rows mtp; /* empty if the session has no MTP layer */
+    struct model_source_graph source; /* of the latest text for an encoder */
     struct model_graph body[KEPT_GRAPHS];
     struct model_head head; /* built when first used */
     uint64_t clock;
@@ -40,6 +41,12 @@ struct model_session {
 struct model_session_options model_session_options_default(void)
 {
     return (struct model_session_options){.type_k = QUANT_F16, .type_v = QUANT_F16};
+}
+
+/* Returns whether a call has all tokens that an encoder reads. */
+static bool is_whole(const struct model *m)
+{
+    return m->params.bidirectional || m->params.n_source;
 }
 
 /* Gives each sequence the default scales. */
@@ -68,9 +75,17 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     }
     if (n_ctx == 0)
         n_ctx = m->params.n_ctx_train < DEFAULT_CTX ? m->params.n_ctx_train : DEFAULT_CTX;
-    if (!o->hidden && !m->facts.writes) {
+    if (m->params.n_source && !o->whole) {
         base_fail(err, BASE_MODEL,
-                  "no language model: it makes embeddings of texts (infer embed) and writes none");
+                  "a model whose encoder reads a text before it writes: infer run does both");
+        return NULL;
+    }
+    if (!o->hidden && !m->facts.writes && !(m->facts.diffusion && o->whole)) {
+        base_fail(
+            err, BASE_MODEL,
+            m->facts.diffusion
+                ? "a diffusion model writes a text as a whole, not token by token: infer run does"
+                : "no language model: it makes embeddings of texts (infer embed) and writes none");
         return NULL;
     }
     if (o->hidden && m->params.ends.positions && n_ctx > m->params.n_ctx_train) {
@@ -85,7 +100,7 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     }
     s->m = m;
     s->n_batch = o->n_batch ? o->n_batch : DEFAULT_BATCH;
-    if (m->params.bidirectional && s->n_batch < n_ctx) s->n_batch = n_ctx;
+    if (is_whole(m) && s->n_batch < n_ctx) s->n_batch = n_ctx;
     if (s->n_batch / n_seq >= n_ctx) s->n_batch = n_ctx * n_seq;
     s->batch = calloc(s->n_batch, sizeof *s->batch);
     s->row = calloc(s->n_batch, sizeof *s->row);
@@ -120,6 +135,7 @@ void model_session_free(struct model_session *s)
     if (!s) return;
     for (int i = 0; i < KEPT_GRAPHS; i++) model_graph_free(&s->body[i]);
     model_mtp_free(&s->mtp);
+    engine_graph_free(s->source.graph);
     engine_graph_free(s->head.graph);
     model_state_free(&s->state);
     free(s->batch);
@@ -284,6 +300,14 @@ bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *by
                         struct base_error *err)
 {
     const bool spans = model_state_needs_spans(&s->state);
+    *bytes = 0;
+    if (s->m->params.n_source && n_prompt > 1) { /* all but the last are for the encoder */
+        if (n_prompt > s->n_batch) n_prompt = s->n_batch;
+        if (!model_source_graph_of(&s->source, s->m, &s->state, (uint32_t)n_prompt - 1, err))
+            return false;
+        *bytes = (uint64_t)engine_graph_bytes(s->source.graph);
+        n_prompt = 1;
+    }
     const uint32_t rest = n_prompt ? (uint32_t)((n_prompt - 1) % s->n_batch) + 1 : 0;
     const uint32_t share = s->state.mtp ? model_mtp_share(&s->m->params, n_prompt) : 1;
     const uint32_t rows = share < rest ? share : rest, n = s->n_batch;
@@ -292,7 +316,6 @@ bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *by
     if (n_prompt > (whole ? share : n) && !body_of(s, n, spans ? 1 : n, 0, 0, err)) return false;
     if (whole && !body_of(s, n, spans ? 1 : n, n, 0, err)) return false;
     if (rest > 0 && !body_of(s, rest, spans ? 1 : rest, rows, 1, err)) return false;
-    *bytes = 0;
     for (int i = 0; i < KEPT_GRAPHS; i++)
         if (s->body[i].graph) *bytes += model_graph_bytes(&s->body[i]);
     return !s->state.mtp || model_mtp_plan(&s->mtp, bytes, err);
@@ -356,8 +379,8 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
     for (uint32_t i = 0; g->out_rows && i < g->n_rows; i++)
         if (tokens[s->row[i]].wants_logits) ints(g->out_rows)[n_out++] = (int32_t)i;
     for (int32_t i = 0; g->buckets && i <= 2 * MODEL_RELATIVE_RADIUS; i++)
-        ints(g->buckets)[i] =
-            model_relative_bucket(i - MODEL_RELATIVE_RADIUS, s->m->params.n_buckets);
+        ints(g->buckets)[i] = model_relative_bucket(
+            i - MODEL_RELATIVE_RADIUS, s->m->params.n_buckets, s->m->params.bidirectional);
     for (; at.t < g->n_tokens; at.t++, at.position++) {
         const struct model_token *token = &tokens[at.t];
         if (at.t == end) {
@@ -502,9 +525,11 @@ static bool has_sequence(const struct model_token *tokens, uint32_t n, uint32_t 
 static uint32_t next_run(const struct model_session *s, const struct model_token *tokens,
                          uint32_t n, uint32_t *n_span)
 {
+    uint32_t used = 0;
+    for (*n_span = 1; s->m->params.n_source && *n_span < n; ++*n_span)
+        if (model_source_length(s->m, &s->state, tokens + *n_span, n - *n_span)) return *n_span;
     *n_span = n;
     if (!model_state_needs_spans(&s->state)) return n;
-    uint32_t used = 0;
     for (*n_span = 0; used < n && !has_sequence(tokens, used, tokens[used].seq); ++*n_span)
         used += next_span(s, tokens + used, n - used);
     return used;
@@ -524,9 +549,12 @@ static bool eval_tokens(struct model_session *s, const struct model_token *token
 {
     memcpy(s->before, s->state.length, s->state.n_seq * sizeof *s->before);
     model_state_begin(&s->state);
-    for (uint32_t done = 0, n_span; done < n;) {
-        const uint32_t run = next_run(s, tokens + done, n - done, &n_span);
-        if (!eval_run(s, tokens + done, run, n_span, first, sink, user, err)) {
+    for (uint32_t done = 0, n_span = 1; done < n;) {
+        const uint32_t source = model_source_length(s->m, &s->state, tokens + done, n - done);
+        const uint32_t run = source ? source : next_run(s, tokens + done, n - done, &n_span);
+        if (source ? !model_source_eval(&s->source, s->m, &s->state, s->adaptation, tokens + done,
+                                        run, err)
+                   : !eval_run(s, tokens + done, run, n_span, first, sink, user, err)) {
             take_back(s, s->before);
             return false;
         }
@@ -570,13 +598,36 @@ static bool check_whole(const struct model_session *s, const struct model_token 
     return true;
 }
 
+/* The text for an encoder and the token after it are consecutive tokens of one call. */
+static bool check_sources(const struct model_session *s, const struct model_token *tokens,
+                          uint64_t n, struct base_error *err)
+{
+    if (s->m->params.n_source == 0) return true;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint32_t seq = tokens[i].seq,
+                       most = n - i < UINT32_MAX ? (uint32_t)(n - i) : UINT32_MAX;
+        if (s->left[seq]) continue;
+        const uint32_t length = model_source_length(s->m, &s->state, tokens + i, most);
+        const uint64_t end = i + length;
+        const bool has_next = end < n && tokens[end].seq == seq;
+        if (!model_source_check(s->m, &s->state, seq, length, has_next ? tokens[end].id : -1, err))
+            return false;
+        for (uint64_t k = i; k < end; k++)
+            if (tokens[k].wants_logits)
+                return base_fail(err, BASE_FAILED, "a text for the encoder has no logits");
+        s->left[seq] = 1;
+    }
+    memset(s->left, 0, s->state.n_seq * sizeof *s->left);
+    return true;
+}
+
 /* Returns how many of tokens[n] the next batch evaluates. */
 static uint32_t next_batch(const struct model_session *s, const struct model_token *tokens,
                            uint64_t n)
 {
     if (n <= s->n_batch) return (uint32_t)n;
     uint32_t i = s->n_batch;
-    while (s->m->params.bidirectional && tokens[i].seq == tokens[i - 1].seq) i--;
+    while (is_whole(s->m) && tokens[i].seq == tokens[i - 1].seq) i--;
     return i;
 }
 
@@ -589,7 +640,7 @@ static bool check_tokens(struct model_session *s, const struct model_token *toke
         if (seq >= s->state.n_seq)
             return base_fail(err, BASE_FAILED, "sequence %u of %u", seq, s->state.n_seq);
     }
-    if (!check_whole(s, tokens, n, err)) return false;
+    if (!check_whole(s, tokens, n, err) || !check_sources(s, tokens, n, err)) return false;
     for (uint64_t i = 0; i < n; i++) {
         const uint32_t seq = tokens[i].seq;
         if (!check_id(s, tokens[i].id, err) || !check_room(s, seq, ++s->left[seq], err))
@@ -629,16 +680,22 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
         return base_fail(err, BASE_FAILED, "sequence 0 is not one text");
     for (uint64_t i = 0; i < n; i++)
         if (!check_id(s, ids[i], err)) return false;
+    const bool begins = s->m->params.n_source && s->state.length[0] == 0;
+    uint64_t source = 0;
+    while (begins && source < n && ids[source] != s->m->params.start_id) source++;
+    if (s->m->params.n_source && n > 0 &&
+        !model_source_check(s->m, &s->state, 0, source, source < n ? ids[source] : -1, err))
+        return false;
     s->left[0] = (uint32_t)n;
     begin_call(s);
     for (uint64_t done = 0; done < n;) {
         uint32_t batch = n - done < s->n_batch ? (uint32_t)(n - done) : s->n_batch;
         for (uint32_t i = 0; i < batch; i++) {
-            bool wants =
-                which == MODEL_LOGITS_ALL || (which == MODEL_LOGITS_LAST && done + i == n - 1);
+            bool wants = (which == MODEL_LOGITS_ALL && done + i >= source) ||
+                         (which == MODEL_LOGITS_LAST && done + i == n - 1);
             s->batch[i] = (struct model_token){.id = ids[done + i], .wants_logits = wants};
         }
-        uint64_t first = which == MODEL_LOGITS_ALL ? done : n - 1;
+        uint64_t first = which == MODEL_LOGITS_ALL ? (done > source ? done : source) : n - 1;
         if (!eval_tokens(s, s->batch, batch, first, sink, user, err)) return false;
         done += batch;
     }

@@ -9,6 +9,10 @@
 
 enum { COPY_ALIGN = 64 };
 
+/* The form in which a tensor is bound: as in the file, as F32, as transposed F32, or as F32 without
+ * dimensions of 1. */
+enum form { AS_IT_IS, AS_FLOATS, AS_TAPS, AS_SLICES };
+
 struct binder {
     struct model_weights *w;
     const struct model_params *p;
@@ -20,16 +24,40 @@ struct binder {
 /* Converts a vector to F32 when the model is opened: the graph's vector arithmetic is in F32. */
 static float *widen(struct binder *b, const struct gguf_tensor *t, const char *name)
 {
-    const uint64_t n = t->ne[0] * t->ne[1];
+    const uint64_t rows = t->ne[1] * t->ne[3], n = t->ne[0] * rows;
+    const char *row = t->data;
     float *values = malloc(n * sizeof *values);
     if (!values) {
         base_fail_at(b->err, BASE_NO_MEMORY, name, -1, "no memory for %llu values",
                      (unsigned long long)n);
         return NULL;
     }
-    t->type->scalar.decode(0, (int64_t)n, t->data, values);
+    for (uint64_t r = 0; r < rows; r++, row += quant_row_size(t->type, (int64_t)t->ne[0]))
+        t->type->scalar.decode(0, (int64_t)t->ne[0], row, values + r * t->ne[0]);
     b->w->copies[b->w->n_copies++] = values;
     return values;
+}
+
+/* Separates the rows of an interleaved type. */
+static void *separate(struct binder *b, const struct gguf_tensor *t, const char *name)
+{
+    const struct quant_type *plain = quant_type_plain(t->type);
+    const uint64_t rows = t->ne[1] * t->ne[2], group = t->type->interleave;
+    uint64_t bytes, total;
+    char *data = NULL;
+    if (quant_row_bytes(plain, t->ne[0], &bytes) && base_mul(bytes, rows, &total) &&
+        base_align_up(total, COPY_ALIGN, &total))
+        data = aligned_alloc(COPY_ALIGN, total);
+    if (!data) {
+        base_fail_at(b->err, BASE_NO_MEMORY, name, -1, "no memory for its rows");
+        return NULL;
+    }
+    b->w->copies[b->w->n_copies++] = data;
+    for (uint64_t r = 0; r < rows && base_goes_on(b->err); r++)
+        quant_row_separate(t->type, (int64_t)t->ne[0],
+                           (const char *)t->data + r / group * group * (t->size / rows),
+                           (int)(r % group), data + r * bytes);
+    return base_goes_on(b->err) ? data : NULL;
 }
 
 /* Transposes the taps of a convolution, F32 [channels][K], to [K][channels]. */
@@ -48,17 +76,20 @@ static float *turn(struct binder *b, const float *taps, const int64_t ne[3], con
 }
 
 static bool check_shape(struct binder *b, const struct gguf_tensor *t, const char *name,
-                        const int64_t ne[3])
+                        const int64_t ne[3], enum form form)
 {
     bool fits = (int64_t)t->ne[0] == ne[0] && (int64_t)t->ne[1] == ne[1] &&
                 (int64_t)t->ne[2] == ne[2] && t->ne[3] == 1;
+    if (form == AS_SLICES)
+        fits = (int64_t)t->ne[0] == ne[0] && t->ne[1] == 1 && t->ne[2] == 1 &&
+               (int64_t)t->ne[3] == ne[1];
     if (!fits)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "shape [%llu][%llu][%llu], expected [%lld][%lld][%lld]",
                             (unsigned long long)t->ne[2], (unsigned long long)t->ne[1],
                             (unsigned long long)t->ne[0], (long long)ne[2], (long long)ne[1],
                             (long long)ne[0]);
-    if (!t->type->act)
+    if (!t->type->act && !quant_type_plain(t->type))
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "tensors of type %s are not supported in computations", t->type->name);
     return true;
@@ -98,15 +129,17 @@ static void tensor_name(const struct binder *b, const char *prefix, const char *
         memcpy(name, usual, sizeof usual);
 }
 
-/* The form in which a tensor is bound: as in the file, as F32, or as transposed F32. */
-enum form { AS_IT_IS, AS_FLOATS, AS_TAPS };
-
 /* Returns the next free tensor. engine_tensor_init zeroes it, so its place follows in upload(). */
 static struct engine_tensor *new_tensor(struct binder *b, const char *prefix)
 {
     uint32_t layer;
-    const bool is_in_layer = sscanf(prefix, "blk.%u.", &layer) == 1;
-    b->w->place[b->w->n_tensors] = is_in_layer ? b->p->layer[layer].place : b->p->ends.place;
+    const char *own = b->p->arch->prefix ? b->p->arch->prefix : "";
+    const size_t n = strlen(own);
+    const bool is_in_layer =
+        strncmp(prefix, own, n) == 0 && sscanf(prefix + n, "blk.%u.", &layer) == 1;
+    const struct engine_place *place = is_in_layer ? b->p->layer[layer].place : b->p->ends.place;
+    /* An encoder before a decoder is in place 0. */
+    b->w->place[b->w->n_tensors] = !is_in_layer && *prefix ? NULL : place;
     return &b->w->tensors[b->w->n_tensors];
 }
 
@@ -117,10 +150,18 @@ static bool bind(struct binder *b, const char *prefix, const char *name, const i
     const struct gguf_tensor *t = gguf_tensor_find(b->file, name);
     if (!base_goes_on(b->err)) return false;
     if (!t) return true;
-    if (!check_shape(b, t, name, ne)) return false;
+    if (!check_shape(b, t, name, ne, form)) return false;
     if (!mark_used(b, t, name)) return false;
     const struct quant_type *type = t->type;
     const void *data = t->data;
+    if (form != AS_IT_IS && !type->act)
+        return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
+                            "a vector of type %s is not supported", type->name);
+    if (!type->act) {
+        type = quant_type_plain(type);
+        data = separate(b, t, name);
+        if (!data) return false;
+    }
     if (form != AS_IT_IS && type->id != QUANT_F32) {
         type = quant_type_by_id(QUANT_F32);
         data = widen(b, t, name);
@@ -169,8 +210,13 @@ static bool check_experts(struct binder *b, const char *prefix, const char *stac
         const struct gguf_tensor *t = find_expert(b, prefix, stack, e, name);
         if (!base_goes_on(b->err)) return false;
         if (!t) return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");
-        if (!check_shape(b, t, name, (int64_t[]){ne[0], ne[1], 1}) || !mark_used(b, t, name))
+        if (!check_shape(b, t, name, (int64_t[]){ne[0], ne[1], 1}, AS_IT_IS) ||
+            !mark_used(b, t, name))
             return false;
+        if (!t->type->act)
+            return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
+                                "experts of type %s are not supported in separate tensors",
+                                t->type->name);
         if (t->type != first->type)
             return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                                 "type %s, but the first expert's is %s", t->type->name,
@@ -293,9 +339,12 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const int64_t ne[3] = {transposed ? outputs : inputs, transposed ? inputs : outputs, depth};
     const bool is_pointer = row->kind == MODEL_VECTOR || row->kind == MODEL_TAPS ||
                             row->kind == MODEL_BIAS || row->kind == MODEL_SCALE ||
-                            row->kind == MODEL_MATRIX;
+                            row->kind == MODEL_MATRIX || row->kind == MODEL_SLICES;
     const bool is_vector = row->kind == MODEL_NORM || (is_pointer && row->kind != MODEL_MATRIX);
-    const enum form form = row->kind == MODEL_TAPS ? AS_TAPS : is_vector ? AS_FLOATS : AS_IT_IS;
+    const enum form form = row->kind == MODEL_TAPS     ? AS_TAPS
+                           : row->kind == MODEL_SLICES ? AS_SLICES
+                           : is_vector                 ? AS_FLOATS
+                                                       : AS_IT_IS;
     char name[MODEL_TENSOR_NAME];
     struct model_linear found = {.transposed = transposed};
     tensor_name(b, prefix, row->name,

@@ -9,7 +9,8 @@
 struct model_weights {
     struct engine_tensor *tensors;     /* owned; the params' structs point to these */
     const struct engine_place **place; /* [n_tensors]; NULL: place 0 */
-    void **copies; /* owned: vectors as F32, transposed taps, experts in one array */
+    void **copies; /* owned: vectors as F32, transposed taps, experts in one array,
+                       rows that were interleaved */
     struct engine_buffer buffers[ENGINE_PLACES_MAX]; /* of the weights in other places */
     uint32_t n_tensors, n_copies;
     uint64_t column_bytes;                 /* of copies by columns that were made, or planned */

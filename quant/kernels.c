@@ -34,7 +34,9 @@ void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (!type || !type->act) continue;
-        if (type->act->layout == QUANT_LAYOUT_256 && !kernels->prefetch.streams)
+        /* Kernels of super-blocks multiply rows one by one, those for ARM four at once. */
+        if (type->act->layout == QUANT_LAYOUT_256 && !kernels->prefetch.streams &&
+            !cpu_has(kernels->level, CPU_NEON))
             kernels->type[id].rows_per_step = 1;
         /* Kernels of blocks of 32 share the loaded rows between columns only if the rows of a step
          * are strided. */

@@ -7,8 +7,8 @@
  *
  * A type is a pair of files: q4_0.h has the block struct, a drawing of its bits and what kernels
  * inline; q4_0.c has the scalar kernels, which are the specification, the encoder, and one const
- * row. The kernels of an instruction set are in its folder: quant/x86/q4_0_x86.c. quant/arm/ has
- * none yet.
+ * row. The kernels of an instruction set are in its folder: quant/x86/q4_0_x86.c. Those of ARM are
+ * inlined with functions of a type: quant/arm/.
  *
  * ---- Canonical arithmetic (scalar is the specification; every kernel gives the same bits) ----
  *
@@ -61,7 +61,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* GGUF tensor type ids ("GGUF" specification, ggml type enumeration). */
+/* GGUF tensor type ids ("GGUF" specification, ggml type enumeration). Tables by id have gaps. */
 enum quant_id {
     QUANT_F32 = 0,
     QUANT_F16 = 1,
@@ -98,7 +98,57 @@ enum quant_id {
     QUANT_NVFP4 = 40,
     QUANT_Q1_0 = 41,
     QUANT_Q2_0 = 42,
-    QUANT_ID_COUNT = 43
+    /* Types of ik_llama.cpp (ggml/include/ggml.h). _Rn: n rows are interleaved. */
+    QUANT_Q6_0 = 133,
+    QUANT_IQ1_BN = 134,
+    QUANT_IQ2_BN = 135,
+    QUANT_IQ2_K = 137,
+    QUANT_IQ3_K = 138,
+    QUANT_IQ4_K = 139,
+    QUANT_IQ5_K = 140,
+    QUANT_IQ6_K = 141,
+    QUANT_IQ4_KS = 144,
+    QUANT_IQ2_KS = 145,
+    QUANT_IQ4_KSS = 146,
+    QUANT_Q8_KV = 151,
+    QUANT_IQ5_KS = 152,
+    QUANT_IQ2_KT = 153,
+    QUANT_IQ3_KT = 154,
+    QUANT_IQ4_KT = 155,
+    QUANT_IQ3_KS = 156,
+    QUANT_IQ2_KL = 157,
+    QUANT_IQ1_KT = 158,
+    QUANT_Q4_0_R8 = 202,
+    QUANT_Q5_0_R4 = 206,
+    QUANT_Q8_0_R8 = 208,
+    QUANT_Q2_K_R4 = 210,
+    QUANT_Q3_K_R4 = 211,
+    QUANT_Q4_K_R4 = 212,
+    QUANT_Q5_K_R4 = 213,
+    QUANT_Q6_K_R4 = 214,
+    QUANT_IQ2_XXS_R4 = 216,
+    QUANT_IQ2_XS_R4 = 217,
+    QUANT_IQ3_XXS_R4 = 218,
+    QUANT_IQ1_S_R4 = 219,
+    QUANT_IQ4_NL_R4 = 220,
+    QUANT_IQ3_S_R4 = 221,
+    QUANT_IQ2_S_R4 = 222,
+    QUANT_IQ4_XS_R8 = 223,
+    QUANT_IQ1_M_R4 = 229,
+    QUANT_BF16_R16 = 230,
+    QUANT_Q6_0_R4 = 233,
+    QUANT_IQ2_BN_R4 = 335,
+    QUANT_IQ2_K_R4 = 337,
+    QUANT_IQ3_K_R4 = 338,
+    QUANT_IQ4_K_R4 = 339,
+    QUANT_IQ5_K_R4 = 340,
+    QUANT_IQ4_KS_R4 = 344,
+    QUANT_IQ5_KS_R4 = 352,
+    QUANT_MXFP4_R8 = 353,
+    QUANT_Q8_K_R16 = 397,
+    QUANT_Q8_KV_R8 = 398,
+    QUANT_Q8_K_R8 = 399,
+    QUANT_ID_COUNT = 400
 };
 
 /* ---- Activations ---- */
@@ -181,7 +231,8 @@ struct quant_panel_form {
     uint8_t offset;   /* subtract this from each code; 0 or (not when folded) a power of two */
     uint8_t max_code; /* largest code: determines where 16-bit sums cannot overflow */
     bool has_min;
-    bool folded; /* codes are sub-scale * value + offset; no sub-scales */
+    bool folded;  /* codes are sub-scale * value + offset; no sub-scales */
+    uint8_t unit; /* 0: the structs above; 4, 8: those of quant/arm/panel_arm.h, signed codes */
 };
 
 /* The value of MXCSR with which an ordinary fma computes a step of the product of BF16: subnormal
@@ -275,6 +326,7 @@ struct quant_type {
     uint32_t block_len;
     uint32_t block_bytes;
     uint32_t header_bytes;            /* at the start of each row, before its blocks */
+    uint32_t interleave;              /* rows that are stored together; 0: 1 */
     const struct quant_act_form *act; /* NULL: no arithmetic for this type */
 
     /* The scalar specification; NULL if act is NULL. */
@@ -294,6 +346,13 @@ const char *quant_retired_name(uint32_t id);
 bool quant_row_bytes(const struct quant_type *type, uint64_t k, uint64_t *bytes);
 /* As quant_row_bytes, for a k that is known to fit. */
 int64_t quant_row_size(const struct quant_type *type, int64_t k);
+
+/* The type of the rows of an interleaved type, if quant_row_separate can write them; otherwise NULL. */
+const struct quant_type *quant_type_plain(const struct quant_type *type);
+/* Writes row r of a group of type->interleave rows of k elements, which begins at `group`, as a row
+ * of quant_type_plain. k: an even multiple of the block. */
+void quant_row_separate(const struct quant_type *type, int64_t k, const void *group, int r,
+                        void *row);
 
 /* Reads elements first .. first + n - 1 of a row of a type without arithmetic (integers, F64);
  * 64-bit integers are rounded. False for other types. */

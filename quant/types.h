@@ -32,6 +32,7 @@ extern const struct quant_type quant_type_q4_0;
 extern const struct quant_type quant_type_q4_1;
 extern const struct quant_type quant_type_q5_0;
 extern const struct quant_type quant_type_q5_1;
+extern const struct quant_type quant_type_q6_0;
 extern const struct quant_type quant_type_q8_0;
 extern const struct quant_type quant_type_q2_k;
 extern const struct quant_type quant_type_q3_k;
@@ -56,6 +57,21 @@ extern const struct quant_type quant_type_iq1_s;
 extern const struct quant_type quant_type_iq1_m;
 extern const struct quant_type quant_type_tq1_0;
 extern const struct quant_type quant_type_tq2_0;
+extern const struct quant_type quant_type_iq2_k;
+extern const struct quant_type quant_type_iq3_k;
+extern const struct quant_type quant_type_iq4_k;
+extern const struct quant_type quant_type_iq5_k;
+extern const struct quant_type quant_type_iq6_k;
+extern const struct quant_type quant_type_iq2_ks;
+extern const struct quant_type quant_type_iq3_ks;
+extern const struct quant_type quant_type_iq4_ks;
+extern const struct quant_type quant_type_iq5_ks;
+extern const struct quant_type quant_type_iq4_kss;
+extern const struct quant_type quant_type_iq2_kl;
+extern const struct quant_type quant_type_iq1_kt;
+extern const struct quant_type quant_type_iq2_kt;
+extern const struct quant_type quant_type_iq3_kt;
+extern const struct quant_type quant_type_iq4_kt;
 
 /* The conversions of activations at one level; NULL inherits from the parent. */
 struct quant_act_kernel {

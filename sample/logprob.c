@@ -62,3 +62,23 @@ uint32_t sample_logprobs(enum cpu_level level, const float *logits, uint32_t n_v
     for (uint32_t i = 0; i < n; i++) best[i].logprob -= all;
     return n;
 }
+
+double sample_entropy(enum cpu_level level, const float *logits, uint32_t n_vocab)
+{
+    const struct sample_block_kernels *kernels = sample_block_kernels(cpu_level_cap(level));
+    const uint32_t n_blocks = (n_vocab + SAMPLE_BLOCK - 1) / SAMPLE_BLOCK;
+    float x[SAMPLE_BLOCK], top = -INFINITY, bound;
+    double sum = 0.0, second = 0.0;
+    for (uint32_t b = 0; b < n_blocks; b++) {
+        read_block(logits, n_vocab, b, x);
+        kernels->bounds(x, NULL, 1, &bound);
+        if (bound > top) top = bound;
+    }
+    for (uint32_t b = 0; top > -INFINITY && b < n_blocks; b++) {
+        read_block(logits, n_vocab, b, x);
+        const struct sample_block_sums sums = kernels->sum[SAMPLE_ENTROPY](x, top, 1.0f);
+        sum += (double)sums.sum;
+        second += (double)sums.second;
+    }
+    return sum > 0.0 ? sample_log(sum) - second / sum : 0.0;
+}

@@ -150,6 +150,9 @@ struct sample_logprob {
 uint32_t sample_logprobs(enum cpu_level level, const float *logits, uint32_t n_vocab, uint32_t k,
                          struct sample_logprob *best, int32_t id, double *of_id);
 
+/* Computes the entropy, in nats, of the plain softmax of logits[n_vocab]. `level` as above. */
+double sample_entropy(enum cpu_level level, const float *logits, uint32_t n_vocab);
+
 /* The random generator PCG32 (O'Neill 2014), exported for tests. */
 struct sample_random {
     uint64_t state, step;

@@ -38,12 +38,12 @@ struct support_model support_model_of(const struct support_fixture *f)
         .arch = f->arch,
         .seed = 1,
         .n_layer = f->n_layer ? f->n_layer : 2,
-        .n_embd = 64,
+        .n_embd = f->n_embd ? f->n_embd : 64,
         .n_head = f->n_head ? f->n_head : 4,
         .n_head_kv = f->n_head_kv ? f->n_head_kv : 2,
         .head_dim = 16,
         .n_ff = 128,
-        .n_vocab = 300,
+        .n_vocab = f->n_vocab ? f->n_vocab : 300,
         .n_ctx = 256,
         .window = f->window,
         .n_expert = f->n_expert,
@@ -172,7 +172,7 @@ struct planned {
     enum content content;
     float shift; /* of the values */
     uint32_t n_dims;
-    uint64_t ne[3];
+    uint64_t ne[4];
 };
 
 struct plan {
@@ -225,7 +225,7 @@ static void plan_add(struct plan *plan, const struct model_tensor_row *row, cons
         plan->tensor = more;
     }
     struct planned *t = &plan->tensor[plan->count++];
-    *t = (struct planned){.content = content, .index = plan->count, .ne = {ne[0], ne[1], ne[2]}};
+    *t = (struct planned){.content = content, .index = plan->count, .ne = {ne[0], ne[1], ne[2], 1}};
     t->n_dims = ne[2] > 1 ? 3 : ne[1] > 1 || content == MATRIX ? 2 : 1;
     t->type = content == MATRIX ? type_of(plan->m, row->name, prefix, ne[0])
                                 : quant_type_by_id(QUANT_F32);
@@ -273,8 +273,10 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
     const uint64_t ne[3] = {model_row_size(self, transposed ? row->outputs : row->inputs),
                             model_row_size(self, transposed ? row->inputs : row->outputs), depth};
     const bool is_scale = row->kind == MODEL_SCALE;
-    const bool is_vector = is_scale || row->kind == MODEL_VECTOR || row->kind == MODEL_TAPS ||
-                           row->kind == MODEL_BIAS || row->kind == MODEL_NORM;
+    const bool is_slices = row->kind == MODEL_SLICES;
+    const bool is_vector = is_scale || is_slices || row->kind == MODEL_VECTOR ||
+                           row->kind == MODEL_TAPS || row->kind == MODEL_BIAS ||
+                           row->kind == MODEL_NORM;
     const char *part = row->kind == MODEL_BIAS ? "bias" : is_scale ? "scale" : "weight";
     char name[64];
     snprintf(name, sizeof name, "%s.%s", row->name, part);
@@ -288,12 +290,19 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
              : is_vector               ? NORM
                                        : MATRIX,
              ne);
+    if (is_slices && !plan->failed) {
+        struct planned *t = &plan->tensor[plan->count - 1];
+        t->n_dims = 4;
+        t->ne[3] = t->ne[1];
+        t->ne[1] = 1;
+    }
     if (row->kind == MODEL_STACK && plan->m->experts != SUPPORT_STACKED && !plan->failed)
         plan_one_by_one(plan, row, prefix);
-    if (row->kind != MODEL_NORM && (is_vector || row->kind == MODEL_MATRIX)) return !plan->failed;
     /* Marks the weight as present, for rows that are required only without it; nothing reads the
      * tensor. */
     static struct engine_tensor there;
+    if (is_slices) *(struct engine_tensor **)((char *)self + row->field - 1) = &there;
+    if (row->kind != MODEL_NORM && (is_vector || row->kind == MODEL_MATRIX)) return !plan->failed;
     if (row->kind != MODEL_NORM)
         ((struct model_linear *)((char *)self + row->field - 1))->weight = &there;
     snprintf(name, sizeof name, "%s.bias", row->name);
@@ -405,7 +414,7 @@ static bool write_rows(struct gguf_writer *w, const struct planned *t, uint64_t 
                        struct sample_random *random, float *values, unsigned char *pool,
                        struct base_error *err)
 {
-    uint64_t rows = (t->ne[1] ? t->ne[1] : 1) * (t->ne[2] ? t->ne[2] : 1);
+    uint64_t rows = (t->ne[1] ? t->ne[1] : 1) * (t->ne[2] ? t->ne[2] : 1) * t->ne[3];
     const uint64_t row_bytes = (uint64_t)quant_row_size(t->type, (int64_t)t->ne[0]);
     for (uint64_t i = 0; i < t->skipped; i++) fill_row(t, random, values);
     for (uint64_t i = 0; i < rows; i++) {

@@ -50,6 +50,7 @@ struct support_model {
 struct support_fixture {
     const char *name, *arch;
     uint32_t n_layer, n_head, n_head_kv, window, n_expert, n_expert_used;
+    uint32_t n_vocab, n_embd; /* 0: 300, 64 */
     bool tied;
     bool mtp;                /* compares the logits of the MTP layer */
     bool predicts;           /* the predictors of zeros are used */

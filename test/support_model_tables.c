@@ -19,6 +19,15 @@
 #define SSM(taps, inner, state, heads, groups)                                                     \
     "ssm.conv_kernel=" taps " ssm.inner_size=" inner " ssm.state_size=" state                      \
     " ssm.time_step_rank=" heads " ssm.group_count=" groups
+#define MAMBA(taps, inner, state, rank)                                                            \
+    "ssm.conv_kernel=" taps " ssm.inner_size=" inner " ssm.state_size=" state " ssm.time_step_rank=" rank
+#define RWKV_BIAS "token_embd_norm.bias output_norm.bias attn_norm.bias ffn_norm.bias time_mix_ln.bias "
+#define RWKV6     "attention.head_count=0 attention.head_count_kv=0 time_mix_extra_dim=8 time_decay_extra_dim=12"
+#define RWKV7                                                                                      \
+    "wkv.head_size=64 attention.head_count=0 attention.head_count_kv=0 attention.decay_lora_rank=8 attention.iclr_lora_rank=12"                      \
+    " attention.value_residual_mix_lora_rank=6 attention.gate_lora_rank=10"
+#define GATE(layer) "blk." #layer ".time_mix_g1.weight "
+#define T5        "attention.relative_buckets_count=12 attention.key_length=24 attention.value_length=24 decoder_start_token_id=254"
 #define FUSED     "attn_qkv.weight attn_qkv.bias" OUT_BIAS FFN_BIAS NORM_BIAS
 
 /* Heads of latent attention: keys and values in one tensor, or separate. */
@@ -84,6 +93,8 @@ const struct support_fixture support_fixtures[] = {
     {.name = "olmo2", .arch = "olmo2"},
     {"olmo2-window", "olmo2", .n_layer = 5, .window = 8},
     {"talkie", "talkie", .n_layer = 3, .n_head_kv = 4, .with = "ffn_down.scale", .keys = "logit_scale=0.7"},
+    {"chameleon", "chameleon", .n_vocab = 8300, .with = "attn_q_norm.bias attn_k_norm.bias"},
+    {"chameleon-swin", "chameleon", .n_vocab = 8300, .tied = true, .keys = "swin_norm=true"},
     {"apertus", "apertus", .keys = "!xielu.alpha_p=0.3 !xielu.alpha_n=0.4 !xielu.beta=0.5 !xielu.eps=-0.000001"},
     {"gemma", "gemma", .tied = true, .bar = 1e-6},
     {"gemma2", "gemma2", .n_layer = 3, .window = 8, .tied = true, .keys = "attn_logit_softcapping=5.0", .bar = 1e-6},
@@ -125,6 +136,8 @@ const struct support_fixture support_fixtures[] = {
     {"step35-mtp", "step35", .n_layer = 4, .window = 8, .mtp = true, .n_expert = 8, .n_expert_used = 3, .with = ROUTER(1) ROUTER(2) NEXTN(3) "attn_q_norm.weight attn_k_norm.weight exp_probs_b.bias nextn.shared_head_norm.weight", .keys = "nextn_predict_layers=1 attention.head_count=4,8,4,8 attention.head_count_kv=2,4,1,2 attention.sliding_window_pattern=0,1,1,1 rope.dimension_count_swa=12 rope.freq_base_swa=20000.0 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 expert_weights_norm=true expert_weights_scale=1.5"},
     {"laguna", "laguna", .n_layer = 6, .window = 8, .n_expert = 8, .n_expert_used = 3, .with = "blk.0.attn_gate.weight=4 blk.1.attn_gate.weight=8 blk.2.attn_gate.weight=8 blk.3.attn_gate.weight=8 blk.4.attn_gate.weight=4 exp_probs_b.bias", .keys = "attention.head_count=4,8,8,8,4,8 rope.dimension_count=8 rope.dimension_count_swa=16 rope.freq_base_swa=10000.0 rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.original_context_length=64 leading_dense_block_count=1 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 expert_weights_norm=true expert_weights_scale=2.5", .bar = 1e-11},
     {"laguna-full", "laguna", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .tied = true, .with = "exp_probs_b.bias", .keys = "leading_dense_block_count=1 expert_feed_forward_length=48"},
+    {"plamo3", "plamo3", .n_layer = 10, .window = 8, .with = "attn_qkv.weight", .keys = "rope.freq_base_swa=20000.0"},
+    {"plamo3-full", "plamo3", .n_layer = 2, .with = "attn_qkv.weight", .keys = "attention.value_length=24"},
     {"muse-glimmer", "muse-glimmer", .n_layer = 6, .window = 8, .keys = "logit_scale=0.7 rope.freq_base_swa=20000.0 attention.sliding_window_pattern=4"},
     {"muse-glimmer-cap", "muse-glimmer", .n_layer = 3, .window = 8, .keys = "logit_scale=0.7 final_logit_softcapping=5.0 attention.sliding_window_pattern=1,0,1"},
     {"qwen2moe", "qwen2moe", .n_expert = 8, .n_expert_used = 3, .with = QKV_BIAS, .keys = "expert_feed_forward_length=48 expert_shared_feed_forward_length=80"},
@@ -182,6 +195,10 @@ const struct support_fixture support_fixtures[] = {
     {"qwen3next-mtp", "qwen3next", .n_layer = 4, .mtp = true, .n_expert = 8, .n_expert_used = 3, .with = NEXTN(3) ROUTER(3) "nextn.shared_head_norm.weight", .keys = SSM("4", "96", "16", "6", "2") " full_attention_interval=3 rope.dimension_count=8 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 nextn_predict_layers=1", .bar = 1e-9},
     {"granitehybrid", "granitehybrid", .n_layer = 5, .tied = true, .with = "ssm_conv1d.bias", .keys = SSM("4", "128", "24", "8", "2") " attention.head_count_kv=0,2,0,2,0 embedding_scale=3.0 residual_scale=0.6 logit_scale=2.5 attention.scale=0.2 rope.scaling.finetuned=false", .bar = 1e-11},
     {"granitehybrid-moe", "granitehybrid", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .with = "ssm_conv1d.bias", .keys = SSM("4", "128", "16", "8", "4") " attention.head_count_kv=0,0,2 expert_shared_feed_forward_length=80", .bar = 1e-11},
+    {"mamba", "mamba", .n_layer = 3, .tied = true, .with = "ssm_conv1d.bias ssm_dt.bias", .keys = MAMBA("4", "128", "16", "8") " feed_forward_length=0 attention.head_count=0 attention.head_count_kv=0", .bar = 1e-11},
+    {"mamba-rms", "mamba", .with = "ssm_conv1d.bias ssm_dt.bias", .keys = MAMBA("3", "128", "12", "5") " ssm.dt_b_c_rms=true feed_forward_length=0 attention.head_count=0 attention.head_count_kv=0", .bar = 1e-11},
+    {"jamba", "jamba", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .with = ROUTER(1) ROUTER(3) "ssm_conv1d.bias ssm_dt.bias", .keys = MAMBA("4", "128", "16", "8") " attention.head_count_kv=0,0,2,0", .bar = 1e-11},
+    {"plamo2", "plamo2", .n_layer = 4, .with = "attn_qkv.weight ssm_dt.bias", .keys = MAMBA("4", "128", "16", "8") " ssm.group_count=0 attention.head_count=4,0,2,0 attention.head_count_kv=2,0,1,0 attention.key_length=16 attention.value_length=24 rope.dimension_count=16", .bar = 1e-11},
     {"mamba2", "mamba2", .n_layer = 3, .tied = true, .with = "ssm_conv1d.bias", .keys = SSM("4", "128", "16", "8", "2") " feed_forward_length=0 attention.head_count=0 attention.head_count_kv=0", .bar = 1e-11},
     {"nemotron_h", "nemotron_h", .n_layer = 6, .with = "ssm_conv1d.bias", .keys = SSM("4", "96", "16", "6", "2") " attention.head_count_kv=0,0,2,0,0,0 feed_forward_length=0,128,0,0,96,0", .bar = 1e-11},
     {"nemotron_h_moe", "nemotron_h_moe", .n_layer = 5, .n_expert = 8, .n_expert_used = 3, .with = "ssm_conv1d.bias exp_probs_b.bias", .keys = SSM("4", "96", "16", "6", "3") " attention.head_count_kv=0,0,2,0,0 feed_forward_length=0,48,0,48,0 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 expert_weights_norm=true expert_weights_scale=2.5", .bar = 1e-11},
@@ -198,6 +215,18 @@ const struct support_fixture support_fixtures[] = {
     {"opt", "opt", .n_head_kv = 4, .tied = true, .with = PREDICTOR(0) PREDICTOR(1) "ffn_down_t.bias ffn_up.bias " QKV_BIAS OUT_BIAS NORM_BIAS},
     {"opt-predicted", "opt", .n_head_kv = 4, .predicts = true, .with = PREDICTOR(0) PREDICTOR(1) "ffn_down_t.bias ffn_up.bias " QKV_BIAS OUT_BIAS NORM_BIAS, .keys = "!powerinfer.sparse_threshold=0.02"},
     {"opt-dense", "opt", .n_head_kv = 4, .with = ALL_BIAS},
+    {"rwkv6", "rwkv6", .n_layer = 4, .with = RWKV_BIAS "time_mix_lerp_fused.weight", .keys = RWKV6 " wkv.head_size=16 rescale_every_n_layers=2", .bar = 1e-11},
+    {"rwkv6-old", "rwkv6", .with = RWKV_BIAS, .keys = RWKV6 " wkv.head_size=16", .bar = 1e-11},
+    {"rwkv7", "rwkv7", .n_embd = 128, .n_layer = 3, .with = GATE(0) GATE(1) GATE(2) RWKV_BIAS "time_mix_v0.weight time_mix_v1.weight time_mix_v2.weight", .keys = RWKV7, .bar = 1e-11},
+    {"rwkv6qwen2", "rwkv6qwen2", .n_layer = 3, .with = "time_mix_lerp_fused.weight time_mix_key.bias time_mix_value.bias time_mix_receptance.bias output_norm.bias", .keys = "attention.head_count=0 attention.head_count_kv=2 wkv.head_size=16 time_mix_extra_dim=8 time_decay_extra_dim=12 token_shift_count=1", .bar = 1e-11},
+    {"arwkv7", "arwkv7", .n_embd = 128, .n_layer = 3, .with = GATE(0) GATE(1) GATE(2) "time_mix_v0.weight time_mix_v1.weight time_mix_v2.weight time_mix_ln.weight time_mix_ln.bias", .keys = RWKV7 " token_shift_count=1", .bar = 1e-11},
+    {"arwkv7-plain", "arwkv7", .n_embd = 128, .with = "time_mix_v0.weight time_mix_v1.weight time_mix_v2.weight", .keys = RWKV7 " token_shift_count=1", .bar = 1e-11},
+    {"t5", "t5", .n_layer = 3, .n_head_kv = 4, .with = "dec.blk.0.ffn_gate.weight=128 enc.blk.1.ffn_gate.weight=128", .keys = T5 " decoder_block_count=2", .bar = 1e-6},
+    {"t5-own", "t5", .n_layer = 3, .n_head_kv = 4, .tied = true, .with = "attn_rel_b.weight cross_attn_rel_b.weight", .keys = T5, .bar = 1e-11},
+    {"dream", "dream", .with = QKV_BIAS " output.bias"},
+    {"llada", "llada", .with = "attn_output.bias rope_freqs.weight"},
+    {"llada-moe", "llada-moe", .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48"},
+    {"rnd1", "rnd1", .n_expert = 8, .n_expert_used = 3, .tied = true, .keys = "expert_feed_forward_length=48"},
     /* Encoders are compared with scripts/make-encoder-figures by hidden states. Scores of T5 are not
      * scaled: they are four times as large, and so are their roundings. */
     {"bert", "bert", .n_layer = 3, .n_head_kv = 4, .with = BERT},

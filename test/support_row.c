@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_LEN = 256 };
+enum { MAX_LEN = 256, MAX_HEADER = 8 };
 
 static uint32_t next(uint32_t *state)
 {
@@ -11,10 +11,23 @@ static uint32_t next(uint32_t *state)
     return *state >> 16;
 }
 
-static float largest_of(const struct quant_type *type, const uint8_t *block)
+void support_row_head(const struct quant_type *type, float d, void *row)
 {
+    const uint16_t half = quant_f32_to_f16(d);
+    memset(row, 0, type->header_bytes);
+    if (type->header_bytes == sizeof half)
+        memcpy(row, &half, sizeof half);
+    else if (type->header_bytes)
+        memcpy(row, &d, sizeof d);
+}
+
+float support_row_largest(const struct quant_type *type, const uint8_t *block)
+{
+    uint8_t row[MAX_HEADER + 4 * MAX_LEN + 64];
     float x[MAX_LEN], largest = 0.0f;
-    type->scalar.decode(0, type->block_len, block, x);
+    support_row_head(type, 1.0f, row);
+    memcpy(row + type->header_bytes, block, type->block_bytes);
+    type->scalar.decode(0, type->block_len, row, x);
     for (uint32_t i = 0; i < type->block_len; i++) {
         if (!isfinite(x[i])) return INFINITY;
         largest = fmaxf(largest, fabsf(x[i]));
@@ -38,8 +51,9 @@ void support_row_encode(const struct quant_type *type, int64_t k, const float *x
 
 void support_row_make(const struct quant_type *type, int64_t k, const float *x, void *row)
 {
-    uint8_t *block = row;
+    uint8_t *block = (uint8_t *)row + type->header_bytes;
     uint32_t state = 1;
+    float of_row = 0.0f;
     if (type->scalar.encode && !support_row_encodes_slowly(type)) {
         support_row_encode(type, k, x, NULL, row);
         return;
@@ -53,7 +67,9 @@ void support_row_make(const struct quant_type *type, int64_t k, const float *x, 
         float largest;
         do {
             for (uint32_t i = 0; i < type->block_bytes; i++) block[i] = (uint8_t)next(&state);
-            largest = largest_of(type, block);
-        } while (!(largest >= 0.5f && largest <= 2.0f));
+            largest = support_row_largest(type, block);
+        } while (!type->header_bytes && !(largest >= 0.5f && largest <= 2.0f));
+        of_row = fmaxf(of_row, largest);
     }
+    support_row_head(type, 1.0f / of_row, row);
 }

@@ -52,15 +52,16 @@ const char *support_arch(size_t i)
 {
     const struct model_arch *a;
     const char *name = model_arch_name(i, &a);
-    return name && !a->encoder ? name : NULL; /* encoders are the last ones */
+    return name && !a->source && !a->diffusion && !a->encoder ? name
+                                                              : NULL; /* these are the last ones */
 }
 
 static bool same_kind(const struct model_arch *a, const struct model_arch *b)
 {
     const struct model_plan *p = &a->plan, *q = &b->plan;
     return p->mixer == q->mixer && p->recurrent == q->recurrent && p->mixer_2 == q->mixer_2 &&
-           p->per_layer == q->per_layer && p->altup == q->altup && p->loops == q->loops &&
-           a->attn.window.rule == b->attn.window.rule &&
+           p->ffn == q->ffn && p->per_layer == q->per_layer && p->altup == q->altup &&
+           p->loops == q->loops && a->attn.window.rule == b->attn.window.rule &&
            a->attn.window.chunked == b->attn.window.chunked && a->attn.sharing == b->attn.sharing;
 }
 

@@ -7,6 +7,7 @@
  * Data ends directly before an inaccessible page, or begins at odd addresses after one. */
 #include "test/support.h"
 
+#include "quant/arm/panel_arm.h"
 #include "quant/quant.h"
 #include "test/bench/support_kernbench.h"
 #include "test/support_files.h"
@@ -42,14 +43,8 @@ static void fill_bytes(uint64_t *rng, size_t size, uint8_t *out)
 /* One random block whose elements are all finite. */
 static void fill_finite_block(uint64_t *rng, const struct quant_type *type, uint8_t *block)
 {
-    float x[256];
-    bool finite = false;
-    while (!finite) {
-        fill_bytes(rng, type->block_bytes, block);
-        type->scalar.decode(0, type->block_len, block, x);
-        finite = true;
-        for (uint32_t i = 0; i < type->block_len; i++) finite = finite && isfinite(x[i]);
-    }
+    do fill_bytes(rng, type->block_bytes, block);
+    while (!isfinite(support_row_largest(type, block)));
 }
 
 /* A row like those of models: encoded from normally distributed numbers. */
@@ -69,14 +64,16 @@ static void fill_encoded(uint64_t *rng, const struct quant_type *type, size_t by
     static const struct quant_type *encoded;
     const uint32_t n = LEN / type->block_len,
                    kind = support_random_below(rng, SUPPORT_FLOATS_COUNT);
-    const size_t size = type->block_bytes, first = support_random_below(rng, n) * size;
+    const size_t size = type->block_bytes, first = support_random_below(rng, n) * size,
+                 header = type->header_bytes;
     for (int i = 0; encoded != type && i < SUPPORT_FLOATS_COUNT; i++) {
         support_floats_fill(rng, (enum support_floats)i, LEN, x);
         support_row_make(type, LEN, x, blocks[i]);
     }
     encoded = type;
-    for (size_t at = 0; at < bytes; at += size)
-        memcpy(row + at, blocks[kind] + (first + at) % (n * size), size);
+    memcpy(row, blocks[kind], header);
+    for (size_t at = 0; at < bytes - header; at += size)
+        memcpy(row + header + at, blocks[kind] + header + (first + at) % (n * size), size);
 }
 
 static void fill_row(uint64_t *rng, const struct quant_type *type, int64_t k, uint8_t *row)
@@ -89,7 +86,8 @@ static void fill_row(uint64_t *rng, const struct quant_type *type, int64_t k, ui
         fill_bytes(rng, bytes, row);
         break;
     case FINITE:
-        for (size_t at = 0; at < bytes; at += type->block_bytes)
+        support_row_head(type, support_random_gauss(rng), row);
+        for (size_t at = type->header_bytes; at < bytes; at += type->block_bytes)
             fill_finite_block(rng, type, row + at);
         break;
     case PATTERN:
@@ -395,10 +393,51 @@ static int panel_mismatches(const struct quant_type *type, const struct quant_pa
     return mismatches;
 }
 
-static size_t panel_size(const struct quant_type *type)
+/* Bytes of a block of a panel. */
+static size_t panel_size(const struct quant_type *type, int unit)
 {
-    return type->act->layout == QUANT_LAYOUT_32 ? sizeof(struct quant_panel32)
-                                                : sizeof(struct quant_panel256);
+    const bool small = type->act->layout == QUANT_LAYOUT_32;
+    if (unit == 4)
+        return small ? sizeof(struct quant_arm_panel32_4) : sizeof(struct quant_arm_panel256_4);
+    if (unit == 8)
+        return small ? sizeof(struct quant_arm_panel32_8) : sizeof(struct quant_arm_panel256_8);
+    return small ? sizeof(struct quant_panel32) : sizeof(struct quant_panel256);
+}
+
+/* Element i of row r of a form in units of quant/arm/panel_arm.h. */
+static int unit_at(const int8_t *q, int unit, int i, int r)
+{
+    return q[i / unit * 16 * unit + r * unit + i % unit];
+}
+
+/* Converts a block of a panel in units to the form of the type's scalar panel. */
+static void panel_of_units(const struct quant_type *type, const struct quant_panel_form *form,
+                           const void *from, void *to)
+{
+    const int unit = form->unit, numbers = 4 * unit, offset = type->scalar.panel->offset;
+    const bool small = type->act->layout == QUANT_LAYOUT_32;
+    const float *d = from, *m = d + numbers;
+    const int32_t *scale = (const int32_t *)from + 2 * numbers;
+    const int8_t *min = (const int8_t *)(scale + 16 * numbers);
+    const int8_t *q = small ? (const int8_t *)scale : min + 256;
+    struct quant_panel32 *p32 = to;
+    struct quant_panel256 *p256 = to;
+    assert_true(unit == 4 || unit == 8);
+    for (int r = 0; r < QUANT_PANEL_ROWS; r++) {
+        const int at = unit == 4 ? r : r / 2 * 4 + r % 2; /* and two numbers later */
+        assert_memory_equal(&d[at], &d[unit == 4 ? at : at + 2], sizeof *d);
+        (small ? p32->d : p256->d)[r] = d[at];
+        (small ? p32->m : p256->m)[r] = m[at];
+        for (int i = 0; i < (small ? 32 : 256); i++)
+            (small ? p32->q : p256->q)[i / 4][r][i % 4] =
+                (uint8_t)(unit_at(q, unit, i, r) + offset);
+        int32_t sum = 0; /* of differences */
+        for (int s = 256 / form->sub_len - 1; !small && s >= 0; s--) {
+            sum += scale[numbers * s + at];
+            p256->scale[s / 2][r][s % 2] = (int16_t)sum;
+            p256->min[s / 2][r][s % 2] = (int16_t)unit_at(min, unit, s, r);
+        }
+    }
 }
 
 /* Folds the scales of a panel of the type's form into its codes: the expected result of unpacking
@@ -422,7 +461,8 @@ static void fold_panel(const struct quant_type *type, const struct quant_panel_f
 static int unpack_mismatches(struct bed *bed, const struct quant_type *type,
                              const struct quant_panel_form *form, unpack_fn *unpack, int64_t k)
 {
-    const size_t row_bytes = (size_t)quant_row_size(type, k), size = panel_size(type);
+    const size_t row_bytes = (size_t)quant_row_size(type, k), size = panel_size(type, form->unit);
+    const size_t plain = panel_size(type, 0);
     const int64_t n = k / type->act->block_len,
                   first = support_random_below(&bed->rng, (uint32_t)n);
     const int64_t n_blocks = n - first;
@@ -434,16 +474,20 @@ static int unpack_mismatches(struct bed *bed, const struct quant_type *type,
     for (int r = 0; r < QUANT_PANEL_ROWS; r++)
         row[r] = w + row_bytes * (r < n_rows ? (uint32_t)r
                                              : support_random_below(&bed->rng, (uint32_t)n_rows));
-    char *expected = aligned_alloc(64, (size_t)n * size);
+    char *expected = aligned_alloc(64, (size_t)n * plain);
     assert_non_null(expected);
     type->scalar.unpack(0, n, row, expected);
     for (int64_t b = 0; form->folded && b < n; b++)
         fold_panel(type, form, (struct quant_panel256 *)expected + b);
     char *out = canary_place(&bed->out, (size_t)n_blocks * size);
     unpack(first, n_blocks, row, out);
-    for (int64_t b = 0; b < n_blocks; b++)
-        mismatches += panel_mismatches(type, form, out + (size_t)b * size,
-                                       expected + (size_t)(first + b) * size);
+    for (int64_t b = 0; b < n_blocks; b++) {
+        struct quant_panel256 block;
+        const void *have = out + (size_t)b * size;
+        if (form->unit) panel_of_units(type, form, have, &block);
+        mismatches += panel_mismatches(type, form, form->unit ? &block : have,
+                                       expected + (size_t)(first + b) * plain);
+    }
     free(expected);
     return mismatches + canary_mismatches(&bed->out, (size_t)n_blocks * size);
 }

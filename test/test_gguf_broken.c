@@ -522,7 +522,8 @@ static const struct broken table[] = {
     {"retired type 31", make_type, 256, 31, "t", "tensor type 31 (Q4_0_4_4) is retired"},
     {"retired type 32", make_type, 256, 32, "t", "tensor type 32 (Q4_0_4_8) is retired"},
     {"retired type 33", make_type, 256, 33, "t", "tensor type 33 (Q4_0_8_8) is retired"},
-    {"retired type 36", make_type, 256, 36, "t", "tensor type 36 (IQ4_NL_4_4) is retired"},
+    {"retired type 36", make_type, 256, 36, "t",
+     "tensor type 36 (IQ4_NL_4_4, or I2_S of BitNet) is retired"},
     {"retired type 37", make_type, 256, 37, "t", "tensor type 37 (IQ4_NL_4_8) is retired"},
     {"retired type 38", make_type, 256, 38, "t", "tensor type 38 (IQ4_NL_8_8) is retired"},
     {"unknown type 43", make_type, 256, 43, "t", "tensor type 43"},
@@ -658,28 +659,34 @@ static void a_file_with_a_changed_byte_is_refused_or_read(void **state)
     forge_free(&f);
 }
 
-/* Every id of a tensor type: known ones have their exact size, and rows off by one are an error. */
+/* Every id of a tensor type: known ones have their exact size; rows off by one are an error, and so
+ * are too few rows where several are interleaved. */
 static void every_type_id_has_its_size_or_is_refused(void **state)
 {
     (void)state;
+    enum { ROWS = 16 }; /* a multiple of every interleave */
     unsigned known = 0;
-    for (uint32_t id = 0; id < 300; id++) {
+    for (uint32_t id = 0; id < QUANT_ID_COUNT + 10; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         uint64_t block = type ? type->block_len : 256;
-        for (uint64_t ne0 = block - (block > 1); ne0 <= block + 1; ne0++) {
+        const uint64_t together = type && type->interleave ? type->interleave : 1;
+        for (uint64_t ne0 = block - (block > 1); ne0 <= block + 2; ne0++) {
+            const bool fewer = ne0 == block + 2; /* a row less, of whole blocks */
+            const uint64_t len = fewer ? block : ne0, rows = fewer ? ROWS - 1 : ROWS;
             struct forge f;
             void *copy;
             forge_begin(&f);
             forge_head(&f, 3, 1, 0);
-            forge_tensor(&f, "t", 2, ne0, 3, id, 0);
+            forge_tensor(&f, "t", 2, len, rows, id, 0);
             forge_pad(&f, 32);
-            forge_zeros(&f, 4096);
+            forge_zeros(&f, 8192);
             struct gguf_file *file = open_copy(f.bytes.data, f.bytes.size, &copy, NULL);
-            assert_int_equal(file != NULL, type && ne0 % block == 0);
+            assert_int_equal(file != NULL, type && len % block == 0 && rows % together == 0);
             if (file) {
                 const struct gguf_tensor *t = gguf_tensor_at(file, 0);
                 assert_ptr_equal(t->type, type);
-                assert_int_equal(t->size, ne0 / block * 3 * type->block_bytes);
+                assert_int_equal(t->size,
+                                 (len / block * type->block_bytes + type->header_bytes) * rows);
             }
             gguf_close(file);
             free(copy);
@@ -687,7 +694,7 @@ static void every_type_id_has_its_size_or_is_refused(void **state)
         }
         known += type != NULL;
     }
-    assert_int_equal(known, 35);
+    assert_int_equal(known, 84);
 }
 
 int main(void)

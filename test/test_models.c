@@ -17,6 +17,7 @@
 #include "test/support_level.h"
 #include "test/support_model.h"
 #include "test/support_session.h"
+#include <float.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -40,10 +41,11 @@ static struct support_model options_of(const struct support_fixture *f, enum qua
     return m;
 }
 
-static void make_ids(int32_t *ids, int n, uint32_t n_vocab)
+/* Every fixture has at least 300 tokens. */
+static void make_ids(int32_t *ids, int n)
 {
     struct sample_random r = support_model_random(7);
-    for (int i = 0; i < n; i++) ids[i] = (int32_t)(sample_random_u32(&r) % n_vocab);
+    for (int i = 0; i < n; i++) ids[i] = (int32_t)(sample_random_u32(&r) % 300);
 }
 
 static void write_model(const struct support_model *m, const char *path)
@@ -118,12 +120,13 @@ static bool eval_mtp(struct model_session *s, const int32_t *ids, int n, int ste
     return true;
 }
 
-static bool is_encoder(const char *arch)
+static const struct model_arch *row_of(const char *arch)
 {
     const struct model_arch *a = NULL;
     const char *name;
     for (size_t i = 0; (name = model_arch_name(i, &a)) && strcmp(name, arch) != 0;) i++;
-    return name && a->encoder;
+    assert_non_null(name);
+    return a;
 }
 
 /* The logits [n][n_vocab] of a model file, of its MTP layer, or an encoder's hidden states
@@ -131,7 +134,8 @@ static bool is_encoder(const char *arch)
 static float *logits_of(const char *path, const struct setting *s, const struct support_fixture *v,
                         const int32_t *ids, int n, size_t *n_vocab)
 {
-    const bool mtp = v->mtp, encoder = is_encoder(v->arch);
+    const bool mtp = v->mtp, encoder = row_of(v->arch)->encoder;
+    const bool whole = encoder || row_of(v->arch)->diffusion || row_of(v->arch)->source;
     struct base_error err = BASE_ERROR_INIT;
     struct engine_options options = engine_options_default();
     struct model_session_options session = {.n_ctx = 128,
@@ -139,6 +143,7 @@ static float *logits_of(const char *path, const struct setting *s, const struct 
                                             .type_k = s->cache,
                                             .type_v = s->cache,
                                             .mtp = mtp,
+                                            .whole = whole,
                                             .hidden = encoder};
     options.n_threads = s->threads;
     options.level = s->level;
@@ -151,7 +156,8 @@ static float *logits_of(const char *path, const struct setting *s, const struct 
     assert_int_equal(model_session_has_mtp(opened.session), mtp);
     const int step = n > N_IDS ? 16 : 1;
     if (!(mtp ? eval_mtp(opened.session, ids, n, step, s->go_back, &rows, &err)
-              : eval(opened.session, ids, n, s->go_back, encoder, &rows, &err)))
+              : eval(opened.session, ids, n, s->go_back, encoder || row_of(v->arch)->diffusion,
+                     &rows, &err)))
         fail_msg("%s: %s", err.item, err.text);
     *n_vocab = rows.n_vocab;
     support_session_close(&opened);
@@ -162,8 +168,9 @@ static float *logits_of(const char *path, const struct setting *s, const struct 
 
 enum { N_SUMS = 64, N_SOME = 32 };
 
-/* Figures of logits [N_IDS][n_vocab]: their sum of squares; sums with random signs (bit j of a hash
- * of the index is the sign in sum j); one logit of each position. */
+/* Figures of logits [N_IDS][n_vocab], of which those that forbid an id count as 0: their sum of
+ * squares; sums with random signs (bit j of a hash of the index is the sign in sum j); one logit of
+ * each position. */
 struct figures {
     double squares, sums[N_SUMS], some[N_SOME];
 };
@@ -176,16 +183,21 @@ static uint64_t splitmix64(uint64_t i)
     return z ^ z >> 31;
 }
 
+static double counted(float logit)
+{
+    return logit > -FLT_MAX ? (double)logit : 0.0;
+}
+
 static struct figures figures_of(const float *logits, size_t n_vocab)
 {
     struct figures f = {0};
     for (size_t i = 0; i < N_IDS * n_vocab; i++) {
         const uint64_t signs = splitmix64(i);
-        f.squares += (double)logits[i] * (double)logits[i];
-        for (int j = 0; j < N_SUMS; j++)
-            f.sums[j] += signs >> j & 1 ? -(double)logits[i] : (double)logits[i];
+        const double logit = counted(logits[i]);
+        f.squares += logit * logit;
+        for (int j = 0; j < N_SUMS; j++) f.sums[j] += signs >> j & 1 ? -logit : logit;
     }
-    for (size_t i = 0; i < N_SOME; i++) f.some[i] = (double)logits[i * n_vocab + i * 37 % n_vocab];
+    for (size_t i = 0; i < N_SOME; i++) f.some[i] = counted(logits[i * n_vocab + i * 37 % n_vocab]);
     return f;
 }
 
@@ -229,7 +241,7 @@ static void check_figures(const struct support_fixture *v, const json_t *root)
         fail_msg("%s: no figures in %s", v->name, figures_file);
     temporary(path, v->name);
     write_model(&m, path);
-    make_ids(ids, N_IDS, m.n_vocab);
+    make_ids(ids, N_IDS);
     float *ours = logits_of(path, &plain, v, ids, N_IDS, &n_vocab);
     unlink(path);
     const struct figures got = figures_of(ours, n_vocab);
@@ -290,7 +302,7 @@ static void check_same_bytes(const struct support_fixture *v, enum quant_id type
     size_t n_vocab;
     temporary(path, v->name);
     write_model(&m, path);
-    make_ids(ids, MANY_IDS, m.n_vocab);
+    make_ids(ids, MANY_IDS);
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         const struct setting *s = &settings[i];
         if (!support_level_runs(s->level)) continue;
@@ -328,6 +340,7 @@ static const struct support_fixture *first_fixture_of(const char *arch)
 
 static void every_architecture_gives_the_same_bits_for_any_setting(void **state)
 {
+    static const char *const others[] = {"bert", "modern-bert", "t5", "llama-predicted"};
     (void)state;
     if (!support_quick())
         for (const struct support_fixture *f = support_fixtures; f->name; f++)
@@ -335,9 +348,9 @@ static void every_architecture_gives_the_same_bits_for_any_setting(void **state)
     for (size_t i = 0, nth = 0; support_quick() && support_arch(i); i++)
         if (support_arch_is_first(i))
             check_same_bytes(first_fixture_of(support_arch(i)), QUANT_F32, QUANT_F16, nth++);
-    static const char *const more[] = {"bert", "modern-bert", "llama-predicted"};
-    for (size_t i = 0; support_quick() && i < 3; i++)
-        check_same_bytes(fixture(more[i]), QUANT_F32, QUANT_F16, i);
+
+    for (size_t i = 0; support_quick() && i < sizeof others / sizeof *others; i++)
+        check_same_bytes(fixture(others[i]), QUANT_F32, QUANT_F16, i);
 }
 
 /* Old files of Mixtral have a tensor for each expert. */
@@ -351,7 +364,7 @@ static void experts_one_by_one_give_the_bits_of_stacked_ones(void **state)
         struct support_model m = options_of(fixture("llama-moe"), types[k]);
         int32_t ids[MANY_IDS];
         size_t n_vocab;
-        make_ids(ids, MANY_IDS, m.n_vocab);
+        make_ids(ids, MANY_IDS);
         for (int how = SUPPORT_STACKED; how <= SUPPORT_REVERSED; how++) {
             char path[64];
             m.experts = (enum support_experts)how;
@@ -372,7 +385,7 @@ static void every_type_gives_the_same_bits_for_any_setting(void **state)
     (void)state;
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        bool some = id == QUANT_Q4_1 || id == QUANT_Q4_K || id == QUANT_BF16;
+        bool some = id == QUANT_Q4_1 || id == QUANT_Q4_K || id == QUANT_BF16 || id == QUANT_IQ4_KS;
         if (support_quick() && !some) continue;
         if (type && type->act) check_same_bytes(fixture("gemma3"), id, QUANT_F16, id);
     }
@@ -402,7 +415,7 @@ static int write_all(const char *folder)
             fprintf(stderr, "%s: %s: %s\n", path, err.item, err.text);
             return 1;
         }
-        make_ids(ids, N_IDS, m.n_vocab);
+        make_ids(ids, N_IDS);
         snprintf(path, sizeof path, "%s/ids.txt", folder);
         FILE *f = fopen(path, "w");
         for (int k = 0; f && k < N_IDS; k++) fprintf(f, "%d ", ids[k]);
@@ -445,7 +458,7 @@ static const char *network_of(const struct model_arch *a)
 {
     static const char *const forms[] = {"gated", "gated, gate and up in one tensor", "plain",
                                         "plain, xIELU", "gated or plain, by the file's tensors"};
-    return forms[a->ffn.form];
+    return a->plan.ffn ? model_blocks[a->plan.ffn]->name : forms[a->ffn.form];
 }
 
 static const char *features_of(const struct model_arch *a, char *out, size_t size)
@@ -455,6 +468,8 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         const char *text;
     } all[] = {
         {a->encoder, "encoder"},
+        {a->diffusion, "diffusion"},
+        {a->source, "an encoder before the decoder"},
         {a->norm == MODEL_LAYER_NORM, "layer norms"},
         {a->norm == MODEL_LAYER_NORM_PLAIN, "layer norms without weights"},
         {a->norm == MODEL_RMS_NORM_PLAIN, "norms without weights"},
@@ -462,6 +477,8 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->plan.loops, "layers run several times"},
         {a->residual == MODEL_SANDWICH, "norms before and after"},
         {a->residual == MODEL_POST_NORM, "norms after"},
+        {a->residual == MODEL_POST_NORM_KEY, "norms before or after"},
+        {a->ends.silent[1] > 0, "ids of images are never chosen"},
         {a->residual == MODEL_SUM_NORM, "norms of sums"},
         {a->residual >= MODEL_PARALLEL, "parallel residual"},
         {a->attn.rope == MODEL_ROPE_NEOX, "NEOX pairs"},

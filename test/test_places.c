@@ -12,7 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N_CTX = 128, PROMPT = 13, STEPS = 3, N_IDS = PROMPT + STEPS };
+enum {
+    N_CTX = 128,
+    SOURCE = 3 /* tokens for an encoder before a decoder */,
+    PROMPT = 13,
+    STEPS = 3,
+    N_IDS = PROMPT + STEPS
+};
 
 struct opened {
     struct gguf_file *file;
@@ -33,6 +39,7 @@ static void open_model(struct opened *o, const struct support_model *m, enum sup
     session.n_ctx = N_CTX;
     session.n_batch = n_batch;
     session.n_seq = 2;
+    session.whole = true;
     if (!support_model_write(m, path, &err)) fail_msg("%s: %s", m->arch, err.text);
     o->file = gguf_open(path, &err);
     unlink(path);
@@ -68,7 +75,9 @@ static bool add_rows(void *user, uint64_t first, uint64_t n, const float *logits
 
 static int32_t id_at(const struct opened *o, uint64_t i)
 {
-    return (int32_t)((i * 7 + 11) % model_facts(o->model)->n_vocab);
+    const struct model_facts *facts = model_facts(o->model);
+    if (facts->start_id >= 0 && i == SOURCE) return facts->start_id;
+    return (int32_t)((i * 7 + 11) % facts->n_vocab);
 }
 
 /* Evaluates n ids from the sequence's length on (of an encoder from 0 on, as a text of its own),
@@ -82,8 +91,9 @@ static void eval(struct opened *o, uint32_t seq, uint64_t n, struct rows *rows)
     const uint32_t from = model_seq_length(o->session, seq);
     rows->row = (facts->writes ? facts->n_vocab : facts->n_embd) * sizeof(float);
     for (uint64_t i = 0; i < n; i++)
-        tokens[i] =
-            (struct model_token){.id = id_at(o, from + i), .seq = seq, .wants_logits = true};
+        tokens[i] = (struct model_token){.id = id_at(o, from + i),
+                                         .seq = seq,
+                                         .wants_logits = facts->start_id < 0 || from + i >= SOURCE};
     if (!model_eval_batch(o->session, tokens, n, add_rows, rows, &err))
         fail_msg("%s: %s: %s", model_facts(o->model)->arch, err.item, err.text);
 }

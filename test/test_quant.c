@@ -20,18 +20,130 @@ static const struct {
     const char *name;
     uint32_t len, bytes;
 } expected_types[QUANT_ID_COUNT] = {
-    {"F32", 1, 4},        {"F16", 1, 2},       {"Q4_0", 32, 18},     {"Q4_1", 32, 20},
-    {NULL, 0, 0},         {NULL, 0, 0},        {"Q5_0", 32, 22},     {"Q5_1", 32, 24},
-    {"Q8_0", 32, 34},     {"Q8_1", 32, 36},    {"Q2_K", 256, 84},    {"Q3_K", 256, 110},
-    {"Q4_K", 256, 144},   {"Q5_K", 256, 176},  {"Q6_K", 256, 210},   {"Q8_K", 256, 292},
-    {"IQ2_XXS", 256, 66}, {"IQ2_XS", 256, 74}, {"IQ3_XXS", 256, 98}, {"IQ1_S", 256, 50},
-    {"IQ4_NL", 32, 18},   {"IQ3_S", 256, 110}, {"IQ2_S", 256, 82},   {"IQ4_XS", 256, 136},
-    {"I8", 1, 1},         {"I16", 1, 2},       {"I32", 1, 4},        {"I64", 1, 8},
-    {"F64", 1, 8},        {"IQ1_M", 256, 56},  {"BF16", 1, 2},       {NULL, 0, 0},
-    {NULL, 0, 0},         {NULL, 0, 0},        {"TQ1_0", 256, 54},   {"TQ2_0", 256, 66},
-    {NULL, 0, 0},         {NULL, 0, 0},        {NULL, 0, 0},         {"MXFP4", 32, 17},
-    {"NVFP4", 64, 36},    {"Q1_0", 128, 18},   {"Q2_0", 64, 18},
+    {"F32", 1, 4},
+    {"F16", 1, 2},
+    {"Q4_0", 32, 18},
+    {"Q4_1", 32, 20},
+    {NULL, 0, 0},
+    {NULL, 0, 0},
+    {"Q5_0", 32, 22},
+    {"Q5_1", 32, 24},
+    {"Q8_0", 32, 34},
+    {"Q8_1", 32, 36},
+    {"Q2_K", 256, 84},
+    {"Q3_K", 256, 110},
+    {"Q4_K", 256, 144},
+    {"Q5_K", 256, 176},
+    {"Q6_K", 256, 210},
+    {"Q8_K", 256, 292},
+    {"IQ2_XXS", 256, 66},
+    {"IQ2_XS", 256, 74},
+    {"IQ3_XXS", 256, 98},
+    {"IQ1_S", 256, 50},
+    {"IQ4_NL", 32, 18},
+    {"IQ3_S", 256, 110},
+    {"IQ2_S", 256, 82},
+    {"IQ4_XS", 256, 136},
+    {"I8", 1, 1},
+    {"I16", 1, 2},
+    {"I32", 1, 4},
+    {"I64", 1, 8},
+    {"F64", 1, 8},
+    {"IQ1_M", 256, 56},
+    {"BF16", 1, 2},
+    {NULL, 0, 0},
+    {NULL, 0, 0},
+    {NULL, 0, 0},
+    {"TQ1_0", 256, 54},
+    {"TQ2_0", 256, 66},
+    {NULL, 0, 0},
+    {NULL, 0, 0},
+    {NULL, 0, 0},
+    {"MXFP4", 32, 17},
+    {"NVFP4", 64, 36},
+    {"Q1_0", 128, 18},
+    {"Q2_0", 64, 18},
+    [133] = {"Q6_0", 32, 26},
+    [134] = {"IQ1_BN", 64, 13},
+    [135] = {"IQ2_BN", 64, 16},
+    [137] = {"IQ2_K", 256, 76},
+    [138] = {"IQ3_K", 256, 110},
+    [139] = {"IQ4_K", 256, 144},
+    [140] = {"IQ5_K", 256, 176},
+    [141] = {"IQ6_K", 256, 212},
+    [144] = {"IQ4_KS", 256, 136},
+    [145] = {"IQ2_KS", 256, 70},
+    [146] = {"IQ4_KSS", 256, 128},
+    [151] = {"Q8_KV", 32, 32},
+    [152] = {"IQ5_KS", 256, 168},
+    [153] = {"IQ2_KT", 256, 68},
+    [154] = {"IQ3_KT", 256, 100},
+    [155] = {"IQ4_KT", 256, 128},
+    [156] = {"IQ3_KS", 256, 102},
+    [157] = {"IQ2_KL", 256, 86},
+    [158] = {"IQ1_KT", 256, 56},
+    [202] = {"Q4_0_R8", 32, 18},
+    [206] = {"Q5_0_R4", 32, 22},
+    [208] = {"Q8_0_R8", 32, 34},
+    [210] = {"Q2_K_R4", 256, 84},
+    [211] = {"Q3_K_R4", 256, 110},
+    [212] = {"Q4_K_R4", 256, 144},
+    [213] = {"Q5_K_R4", 256, 176},
+    [214] = {"Q6_K_R4", 256, 210},
+    [216] = {"IQ2_XXS_R4", 256, 66},
+    [217] = {"IQ2_XS_R4", 256, 74},
+    [218] = {"IQ3_XXS_R4", 256, 98},
+    [219] = {"IQ1_S_R4", 32, 6},
+    [220] = {"IQ4_NL_R4", 32, 18},
+    [221] = {"IQ3_S_R4", 256, 110},
+    [222] = {"IQ2_S_R4", 256, 82},
+    [223] = {"IQ4_XS_R8", 256, 136},
+    [229] = {"IQ1_M_R4", 32, 7},
+    [230] = {"BF16_R16", 2, 4},
+    [233] = {"Q6_0_R4", 32, 26},
+    [335] = {"IQ2_BN_R4", 64, 16},
+    [337] = {"IQ2_K_R4", 256, 76},
+    [338] = {"IQ3_K_R4", 256, 110},
+    [339] = {"IQ4_K_R4", 256, 144},
+    [340] = {"IQ5_K_R4", 256, 176},
+    [344] = {"IQ4_KS_R4", 256, 136},
+    [352] = {"IQ5_KS_R4", 256, 168},
+    [353] = {"MXFP4_R8", 32, 17},
+    [397] = {"Q8_K_R16", 256, 258},
+    [398] = {"Q8_KV_R8", 32, 32},
+    [399] = {"Q8_K_R8", 256, 258},
 };
+
+/* Bytes before the blocks of a row. */
+static uint32_t expected_header(uint32_t id)
+{
+    switch (id) {
+    case QUANT_IQ1_BN:
+    case QUANT_IQ2_KS:
+    case QUANT_IQ3_KS:
+    case QUANT_IQ2_KL:
+    case QUANT_IQ1_S_R4:
+    case QUANT_IQ1_M_R4:
+        return 2;
+    case QUANT_IQ2_BN:
+    case QUANT_IQ4_KS:
+    case QUANT_IQ4_KSS:
+    case QUANT_IQ5_KS:
+    case QUANT_IQ2_KT:
+    case QUANT_IQ3_KT:
+    case QUANT_IQ4_KT:
+    case QUANT_IQ1_KT:
+    case QUANT_IQ2_BN_R4:
+    case QUANT_IQ4_KS_R4:
+    case QUANT_IQ5_KS_R4:
+    case QUANT_Q8_KV_R8:
+        return 4;
+    case QUANT_Q8_KV:
+        return 8;
+    default:
+        return 0;
+    }
+}
 
 static void sizes_of_types_are_those_of_the_format(void **state)
 {
@@ -44,6 +156,7 @@ static void sizes_of_types_are_those_of_the_format(void **state)
         assert_string_equal(type->name, expected_types[id].name);
         assert_int_equal(type->block_len, expected_types[id].len);
         assert_int_equal(type->block_bytes, expected_types[id].bytes);
+        assert_int_equal(type->header_bytes, expected_header(id));
         assert_ptr_equal(quant_type_by_name(type->name), type);
         assert_int_equal(type->dot != NULL, type->act != NULL);
         if (type->scalar.encode) assert_non_null(type->act);
@@ -123,18 +236,33 @@ static void types_decode_as_their_drawings_say(void **state)
 }
 
 /* A type that is not in the list of its folder (quant/x86/types_x86.h) would be slow. */
-static void avx2_has_kernels_of_every_type(void **state)
+static void first_levels_have_kernels_of_every_type(void **state)
 {
     (void)state;
-    struct quant_kernels avx2, scalar;
-    if (!cpu_level_runs(CPU_AVX2)) skip();
-    quant_kernels_fill(&avx2, CPU_AVX2);
+    const enum cpu_level level = cpu_level_runs(CPU_NEON) ? CPU_NEON : CPU_AVX2;
+    struct quant_kernels first, scalar;
+    if (!cpu_level_runs(level)) skip();
+    quant_kernels_fill(&first, level);
     quant_kernels_fill(&scalar, CPU_SCALAR);
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (!type || !type->act) continue;
-        const bool same = memcmp(&avx2.type[id], &scalar.type[id], sizeof avx2.type[id]) == 0;
+        const bool same = memcmp(&first.type[id], &scalar.type[id], sizeof first.type[id]) == 0;
         assert_string_equal(same ? type->name : "", "");
+    }
+}
+
+/* A tile reads panels of one unit only. */
+static void all_panels_of_a_level_have_the_same_unit(void **state)
+{
+    (void)state;
+    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
+        struct quant_kernels kernels;
+        quant_kernels_fill(&kernels, (enum cpu_level)level);
+        for (uint32_t id = 0; id < QUANT_ID_COUNT; id++)
+            if (kernels.type[id].panel)
+                assert_int_equal(kernels.type[id].panel->unit,
+                                 kernels.type[QUANT_Q4_0].panel->unit);
     }
 }
 
@@ -460,7 +588,8 @@ int main(void)
         cmocka_unit_test(rows_have_their_bytes_or_are_refused),
         cmocka_unit_test(every_level_has_every_kernel),
         cmocka_unit_test(types_decode_as_their_drawings_say),
-        cmocka_unit_test(avx2_has_kernels_of_every_type),
+        cmocka_unit_test(first_levels_have_kernels_of_every_type),
+        cmocka_unit_test(all_panels_of_a_level_have_the_same_unit),
         cmocka_unit_test(encoding_stays_within_its_bound),
         cmocka_unit_test(rows_encoded_together_are_each_what_they_are_alone),
         cmocka_unit_test(values_of_a_four_bit_grid_survive_a_round_trip_with_any_weights),

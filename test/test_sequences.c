@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N_SEQ = 4, N_CTX = 48, MOST_TOKENS = 40, STEPS = 30, N_VOCAB = 300 };
+enum { N_SEQ = 4, N_CTX = 48, MOST_TOKENS = 40, MOST_SOURCE = 7, STEPS = 30, N_VOCAB = 300 };
 
 struct variant {
     const char *name, *arch;
@@ -27,11 +27,13 @@ struct variant {
 };
 
 static const struct variant llama = {"llama", "llama", 0};
-/* Experts after the mixer, in addition to a network, and routed by the layer's input. */
+/* Experts after the mixer, in addition to a network, and routed by the layer's input; an encoder
+ * before the decoder. */
 static const struct variant experts[] = {{"llama-moe", "llama", 4},
                                          {"arctic-moe", "arctic", 4},
                                          {"smallthinker-moe", "smallthinker", 4},
-                                         {"deepseek2-moe", "deepseek2", 8}};
+                                         {"deepseek2-moe", "deepseek2", 8},
+                                         {"t5", "t5", 0}};
 
 struct setting {
     int threads;
@@ -72,6 +74,7 @@ static struct world *open_world(const struct variant *v, const struct setting *s
     struct model_session_options session = {.n_seq = N_SEQ,
                                             .n_ctx = N_CTX,
                                             .n_batch = s->n_batch,
+                                            .whole = true,
                                             .type_k = s->cache,
                                             .type_v = s->cache};
     struct world *w = calloc(1, sizeof *w);
@@ -141,14 +144,39 @@ static bool keep_expected(void *user, uint64_t first, uint64_t n, const float *l
 
 /* ---- Steps ---- */
 
+/* Returns whether a sequence was cut back to its text for the encoder. */
+static bool lacks_start(const struct world *w, uint32_t seq, int32_t start)
+{
+    for (uint32_t i = 0; i < w->length[seq]; i++)
+        if (w->ids[seq][i] == start) return false;
+    return true;
+}
+
 /* A random batch of sequences that have room; its tokens are not yet in w->ids. */
 static uint32_t random_batch(struct world *w, struct model_token *tokens)
 {
-    uint32_t n = 0, want = 1 + below(w, MOST_TOKENS), room[N_SEQ];
+    uint32_t n = 0, want = 1 + below(w, MOST_TOKENS - MOST_SOURCE), room[N_SEQ];
     for (uint32_t q = 0; q < N_SEQ; q++) room[q] = N_CTX - w->length[q];
     for (uint32_t tries = 0; n < want && tries < 200; tries++) {
         /* Most tokens form runs of one sequence, like a prompt while others generate. */
         uint32_t seq = n > 0 && below(w, 3) ? tokens[n - 1].seq : below(w, N_SEQ);
+        const int32_t start = model_facts(w->m)->start_id;
+        const uint32_t pushed = N_CTX - w->length[seq] - room[seq];
+        if (start >= 0 && pushed == 0 && w->length[seq] > 0 && lacks_start(w, seq, start)) {
+            tokens[n++] = (struct model_token){.id = start, .seq = seq};
+            room[seq]--;
+            continue;
+        }
+        if (start >= 0 && room[seq] == N_CTX) { /* a text for the encoder */
+            const uint32_t length = 1 + below(w, MOST_SOURCE - 1);
+            for (uint32_t i = 0; i < length; i++)
+                tokens[n++] =
+                    (struct model_token){.id = (int32_t)below(w, (uint32_t)start), .seq = seq};
+            tokens[n++] =
+                (struct model_token){.id = start, .seq = seq, .wants_logits = below(w, 2)};
+            room[seq] -= length + 1;
+            continue;
+        }
         if (room[seq] == 0) continue;
         room[seq]--;
         tokens[n++] = (struct model_token){

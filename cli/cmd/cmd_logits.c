@@ -115,7 +115,8 @@ static bool read_ids(const struct cli_model *m, const struct cli_values *v,
 {
     bool ok = v->ids ? cli_ids_parse(text->data ? text->data : "", text->size,
                                      model_facts(m->model)->n_vocab, ids, err)
-                     : cli_input_encode(&v->request, m->tokenizer, text, ids, err);
+                     : cli_input_encode(&v->request, m->tokenizer, text, ids, err) &&
+                           cli_model_end_source(m, ids, err);
     if (ok && ids->count == 0)
         ok = base_fail(err, BASE_USAGE, "no tokens: give --ids \"1 2 3\" or -p TEXT");
     return ok;
@@ -134,7 +135,7 @@ static bool open_session(struct cli_model *m, const struct cli_values *v, uint64
 
 static bool cmd_logits(struct cli_values *values, struct base_error *err)
 {
-    struct cli_model m = {0};
+    struct cli_model m = {.whole = true};
     struct base_buffer text = BASE_BUFFER_INIT;
     struct text_ids ids = TEXT_IDS_INIT;
     bool ok = true;

@@ -43,7 +43,7 @@ struct quantize {
     const char *out;              /* NULL: --dry-run */
     struct base_buffer prefix;    /* --keep-split: prefix of the names of the parts */
     const struct quant_type **to; /* [tensors]: the new types, chosen before the data is written */
-    float *row;                   /* [threads][longest row, RUN_LEN at least] */
+    float *row;                   /* [threads][2][longest row, RUN_LEN at least] */
     float *importance;            /* importance of a tensor, repeated for the rows of a run */
     uint64_t longest;
     char *slab; /* [SLAB_BYTES, or one row] */
@@ -86,15 +86,27 @@ static void encode_row(const struct rows_job *j, uint64_t r, const float *row, v
 static void convert_rows(const struct engine_worker *w, void *user)
 {
     const struct rows_job *j = user;
-    float *row = j->q->row + (uint64_t)w->ith * j->q->longest;
+    float *row = j->q->row + (uint64_t)w->ith * 2 * j->q->longest;
+    void *separated = row + j->q->longest;
+    const struct quant_type *plain = j->from->interleave ? quant_type_plain(j->from) : NULL;
     for (int64_t r; (r = engine_pool_claim(w, 1)) < j->rows && !base_interrupted();) {
         const struct quant_kernel *kernel = j->q->cpu->quant.type;
         char *out = j->q->slab + (uint64_t)r * j->out_row;
-        kernel[j->from->id].decode(0, (int64_t)j->len, j->in + (uint64_t)r * j->in_row, row);
+        const char *in = j->in + (uint64_t)r * j->in_row;
+        if (plain) {
+            const uint64_t in_group = (j->first + (uint64_t)r) % j->from->interleave;
+            quant_row_separate(j->from, (int64_t)j->len, in - in_group * j->in_row, (int)in_group,
+                               separated);
+            in = separated;
+        }
+        kernel[(plain ? plain : j->from)->id].decode(0, (int64_t)j->len, in, row);
         cli_lora_add(j->update, &j->q->cpu->vec, j->first + (uint64_t)r, row);
         bool ok = is_finite(row, j->len);
         if (j->to) {
-            encode_row(j, (uint64_t)r, row, out);
+            if (j->to == plain && !j->update->n)
+                memcpy(out, separated, j->out_row);
+            else
+                encode_row(j, (uint64_t)r, row, out);
             kernel[j->to->id].decode(0, (int64_t)j->len, out, row); /* its range may be too small */
             ok = ok && is_finite(row, j->len);
         }
@@ -106,7 +118,7 @@ static void convert_rows(const struct engine_worker *w, void *user)
 static uint64_t rows_of_run(const struct gguf_tensor *t, const struct quant_type *to)
 {
     uint64_t n = 1;
-    if (t->type->header_bytes || to->header_bytes) return 1;
+    if (t->type->header_bytes || t->type->interleave || to->header_bytes) return 1;
     while (t->ne[1] % (2 * n) == 0 && t->ne[0] <= RUN_LEN / (2 * n)) n *= 2;
     return n;
 }
@@ -330,7 +342,7 @@ static bool announce(struct quantize *q, struct base_error *err)
     q->matrix = malloc(q->matrix_bytes + 1);
     q->columns = malloc(q->matrix_bytes + 1);
     q->slab = malloc(q->slab_bytes);
-    q->row = calloc(q->longest, sizeof *q->row * (size_t)engine_pool_threads(q->cpu->pool));
+    q->row = calloc(q->longest, 2 * sizeof *q->row * (size_t)engine_pool_threads(q->cpu->pool));
     if (q->slab && q->row && q->matrix && q->columns) return true;
     return base_fail(err, BASE_NO_MEMORY, "not enough memory to convert rows of %llu",
                      (unsigned long long)q->longest);

@@ -14,6 +14,7 @@
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include "cli/whole_text.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -79,7 +80,8 @@ static bool encode_prompt(struct completion *c, const struct base_buffer *text,
                      "; --raw completes the text without the chat template");
         return false;
     }
-    if (!cli_input_encode(&c->values->request, c->model.tokenizer, text, &c->prompt, err))
+    if (!cli_input_encode(&c->values->request, c->model.tokenizer, text, &c->prompt, err) ||
+        !cli_model_end_source(&c->model, &c->prompt, err))
         return false;
     if (c->prompt.count > 0) return true;
     return base_fail(err, BASE_USAGE,
@@ -128,7 +130,8 @@ static bool open_rest(struct completion *c, struct base_error *err)
         cli_sandbox_limit(c->values->svg ? c->values->svg : cli_prefix_file(c->cache));
     if (!cli_model_open_weights(&c->model, c->values, err)) return false;
     cli_prefix_choose(c->cache, &c->model);
-    return open_session(c, err) && cli_generation_open(&c->generation, c->values, &c->model, err) &&
+    return open_session(c, err) && cli_diffusion_check(&c->generation, c->values, &c->model, err) &&
+           cli_generation_open(&c->generation, c->values, &c->model, err) &&
            (!c->values->request.chat.chat || cli_chat_once_begin(&c->chat, err));
 }
 
@@ -244,7 +247,8 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     struct generate_thought_marks marks;
     struct generate_prompt prompt = {.ids = c->prompt.id,
                                      .n = c->prompt.count,
-                                     .continues = text->size > 0 && !c->values->request.chat.chat,
+                                     .continues = text->size > 0 && !c->values->request.chat.chat &&
+                                                  model_start_id(c->model.file) < 0,
                                      .seed = c->generation.options.sample.seed};
     if (!open_rest(c, err)) return false;
     if (c->values->request.chat.chat &&
@@ -264,9 +268,13 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
         cli_sandbox_close(c->svg.unfinished ? CLI_SANDBOX_RENAME : cli_prefix_allows(c->cache));
     if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
     /* With --echo the prompt is on the terminal's line. */
-    if (!c->values->echo) cli_model_progress_length(&c->model, prompt.n);
-    const bool ok = generate_run(c->generation.request, c->generation.draft.draft, take_piece, c,
-                                 &c->outcome, err);
+    if (!c->values->echo && !model_facts(c->model.model)->diffusion)
+        cli_model_progress_length(&c->model, prompt.n);
+    const bool ok = model_facts(c->model.model)->diffusion
+                        ? cli_diffusion_run(&c->generation, c->values, &c->model, &c->prompt,
+                                            take_piece, c, &c->outcome, err)
+                        : generate_run(c->generation.request, c->generation.draft.draft, take_piece,
+                                       c, &c->outcome, err);
     cli_progress_end();
     if (!ok || !finish(c, err)) return false;
     if (!c->values->heat) note_lack(c);
@@ -290,7 +298,7 @@ static bool complete(struct completion *c, const struct base_buffer *text, struc
 
 static bool cmd_run(struct cli_values *values, struct base_error *err)
 {
-    struct completion c = {.values = values};
+    struct completion c = {.values = values, .model.whole = true};
     struct base_buffer text = BASE_BUFFER_INIT;
     const bool may_chat = values->request.chat.mode != CHAT_MODE_RAW;
     const bool needs_text = !values->plan || values->prompt || values->file;

@@ -16,8 +16,9 @@ bool cli_summary_measure(struct cli_model_summary *s, struct cli_model *m,
     if (ok) {
         const struct model_facts *f = model_facts(m->model);
         s->trained = f->n_ctx_train;
-        s->writes = f->writes;
-        s->embeds = !f->writes || f->has_pooling ? f->n_pooled : 0;
+        m->whole = true;
+        s->writes = f->writes || f->diffusion;
+        s->embeds = !s->writes || f->has_pooling ? f->n_pooled : 0;
         s->scores = f->n_rank;
         s->predictors = f->n_predictors;
     }

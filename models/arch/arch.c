@@ -3,8 +3,9 @@
 #include <string.h>
 
 static const struct model_arch *const families[] = {
-    model_arch_llama,   model_arch_gemma,  model_arch_gpt,    model_arch_window,
-    model_arch_experts, model_arch_latent, model_arch_hybrid, model_arch_encoder};
+    model_arch_llama,     model_arch_gemma,  model_arch_gpt,    model_arch_window,
+    model_arch_experts,   model_arch_latent, model_arch_hybrid, model_arch_source,
+    model_arch_diffusion, model_arch_encoder};
 
 const char *model_arch_name(size_t i, const struct model_arch **row)
 {

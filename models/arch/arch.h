@@ -22,10 +22,15 @@ enum model_block_id {
     MODEL_ALTUP,     /* AltUp: several streams, one of which passes through attention and network */
     MODEL_PER_LAYER, /* adds the layer's per-layer embeddings at its end */
     MODEL_MLA,       /* multi-head latent attention */
-    MODEL_SHORT_CONV, /* a gated convolution over a few tokens */
-    MODEL_DELTA_NET,  /* the gated delta rule */
-    MODEL_MAMBA2,     /* a selective scan with one decay for each head */
-    MODEL_POOL,       /* after the layers: classifier and projections of pooled rows */
+    MODEL_SHORT_CONV,  /* a gated convolution over a few tokens */
+    MODEL_DELTA_NET,   /* the gated delta rule */
+    MODEL_MAMBA2,      /* a selective scan with one decay for each head */
+    MODEL_MAMBA,       /* a selective scan of channels */
+    MODEL_RWKV6,       /* RWKV 6's time mix */
+    MODEL_RWKV7,       /* RWKV 7's time mix */
+    MODEL_CHANNEL_MIX, /* RWKV's network */
+    MODEL_CROSS,       /* attention of a decoder to the rows of its encoder */
+    MODEL_POOL,        /* after the layers: classifier and projections of pooled rows */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
 };
@@ -47,6 +52,7 @@ enum model_plan_rule {
 struct model_plan {
     enum model_plan_rule rule;
     enum model_block_id mixer, recurrent;
+    enum model_block_id ffn;     /* the network; 0: MODEL_FFN */
     enum model_block_id mixer_2; /* a second mixer of the same input, added to the first; 0: none */
     bool per_layer;   /* per-layer embeddings: embedding_length_per_layer_input; 0: none */
     bool altup;       /* layers are MODEL_ALTUP; per-layer embeddings have 256 numbers by default */
@@ -71,6 +77,7 @@ enum model_residual {
     MODEL_PRE_NORM,        /* x += m(N x); x += f(N x) */
     MODEL_SANDWICH,        /* x += N m(N x); x += N f(N x) */
     MODEL_POST_NORM,       /* x += N m(x); x += N f(x) */
+    MODEL_POST_NORM_KEY,   /* swin_norm: true: post-norm, false: pre-norm */
     MODEL_SUM_NORM,        /* x = N (x + m(x)); x = N (x + f(x)); no norm after the layers. If the
                               file has attn_norm_2, x = N2 (N (x + m(x)) + x) before f */
     MODEL_PARALLEL,        /* x += m(N x) + f(N x), one N or, if the file has ffn_norm, two */
@@ -107,6 +114,7 @@ enum model_rope_keys {
 enum model_qk_norm {
     MODEL_QK_NORM_NONE,
     MODEL_QK_NORM_HEAD,       /* RMS over each head, before RoPE */
+    MODEL_QK_NORM_HEAD_EACH,  /* the same with weights of its own for each head [H][D] */
     MODEL_QK_NORM_AFTER,      /* the same after RoPE */
     MODEL_QK_NORM_FULL,       /* RMS over all heads together, before RoPE */
     MODEL_QK_NORM_HEAD_LAYER, /* layer norm of each head with weights of its own [H][D] */
@@ -116,12 +124,13 @@ enum model_qk_norm {
 };
 
 enum model_score_scale {
-    MODEL_SCALE_BY_HEAD, /* 1 / sqrt(D) */
-    MODEL_SCALE_BY_EMBD, /* 1 / sqrt(E / H) */
-    MODEL_SCALE_BY_SIZE, /* 1 / D */
-    MODEL_SCALE_ONE,     /* 1 */
-    MODEL_SCALE_KEY,     /* attention.scale; 1 / sqrt(D) if it is absent or 0 */
-    MODEL_SCALE_OUTPUT   /* attention.output_scale; 1 / sqrt(128) if it is absent */
+    MODEL_SCALE_BY_HEAD,  /* 1 / sqrt(D) */
+    MODEL_SCALE_BY_EMBD,  /* 1 / sqrt(E / H) */
+    MODEL_SCALE_BY_SIZE,  /* 1 / D */
+    MODEL_SCALE_BY_VALUE, /* 1 / sqrt(DV) */
+    MODEL_SCALE_ONE,      /* 1 */
+    MODEL_SCALE_KEY,      /* attention.scale; 1 / sqrt(D) if it is absent or 0 */
+    MODEL_SCALE_OUTPUT    /* attention.output_scale; 1 / sqrt(128) if it is absent */
 };
 
 /* Queries are multiplied by 1 + attention.temperature_scale * ln(floor(position / length) + 1). */
@@ -194,6 +203,7 @@ struct model_attention_row {
     enum model_rope_keys rope_keys;
     enum model_qk_norm qk_norm;
     bool qk_norm_optional; /* files may lack its tensors */
+    float qk_norm_eps;     /* its epsilon; 0: the model's */
     enum model_score_scale scale;
     struct model_window window;
     enum model_temperature temperature;
@@ -221,7 +231,17 @@ struct model_delta_row {
 };
 
 struct model_mamba_row {
-    bool norm_optional; /* files may lack ssm_norm */
+    bool norm_optional; /* files may lack ssm_norm (Mamba 2) */
+    bool norms; /* Mamba: the step's input, B and C are normalized with weights; otherwise without
+                   weights, if ssm.dt_b_c_rms is true */
+    bool heads; /* Mamba: ssm.time_step_rank heads, each with one step and one decay */
+};
+
+struct model_rwkv_row {
+    bool linear; /* RWKV 6: linear attention without a bonus of the token itself and without a norm;
+                    heads may share keys and values */
+    bool norm_optional; /* RWKV 7: files may lack time_mix_ln */
+    bool receptance;    /* the channel mix has a gate */
 };
 
 /* ---- Feed-forward networks ---- */
@@ -339,12 +359,15 @@ struct model_ends_row {
     uint32_t first_position; /* the row of position 0; contexts are shorter by as many */
     bool token_types;        /* row 0 of token_types is added to all embeddings */
     enum model_logit_scale logit_scale;
-    bool softcap_key;       /* final_logit_softcapping is read: logits are capped by it */
-    float softcap;          /* its default; 0: none */
-    float logit_default;    /* default of logit_scale; 0: 1 */
-    float logits_by_embd;   /* default of logit_scale is this / E */
-    float embd_default;     /* default of embedding_scale; 0: 1 */
+    bool softcap_key;     /* final_logit_softcapping is read: logits are capped by it */
+    float softcap;        /* its default; 0: none */
+    float logit_default;  /* default of logit_scale; 0: 1 */
+    float logits_by_embd; /* default of logit_scale is this / E */
+    float embd_default;   /* default of embedding_scale; 0: 1 */
+    bool rescale; /* every rescale_every_n_layers-th layer's output is halved; 0, the default: none
+                   */
     bool embd_skip;         /* each layer adds the embeddings times its layer_output_scale */
+    uint32_t silent[2];     /* the logits of ids silent[0] <= id < silent[1] are -FLT_MAX */
     bool layer_scale;       /* a layer's output is multiplied by layer_output_scale */
     bool residual_scale;    /* a block's output is multiplied by residual_scale */
     float residual_default; /* default of residual_scale is this / sqrt(layers); 0: 1 */
@@ -389,6 +412,10 @@ struct model_arch {
     const char *name[MODEL_MAX_NAMES]; /* general.architecture, and the prefix of its keys */
     const char *prefix; /* of the names of layers' tensors, before "blk."; NULL: none */
     bool encoder;       /* tokens attend in both directions, and there are no logits */
+    bool source;    /* an encoder reads a text first: its layers are "enc.blk.N", and those of the
+                       decoder attend to its rows (T5) */
+    bool diffusion; /* tokens attend in both directions, and the logits are of the tokens themselves
+                     */
     struct model_plan plan;
     enum model_norm_kind norm;
     float norm_eps; /* default of the epsilon of norms; 0: files must have its key */
@@ -397,6 +424,7 @@ struct model_arch {
     struct model_attention_row attn;
     struct model_delta_row delta;
     struct model_mamba_row mamba;
+    struct model_rwkv_row rwkv;
     struct model_ffn_row ffn;
     struct model_experts_row experts;
     struct model_ends_row ends;

@@ -11,6 +11,8 @@ extern const struct model_arch model_arch_window[];
 extern const struct model_arch model_arch_experts[];
 extern const struct model_arch model_arch_latent[];
 extern const struct model_arch model_arch_hybrid[];
+extern const struct model_arch model_arch_source[];
+extern const struct model_arch model_arch_diffusion[];
 extern const struct model_arch model_arch_encoder[];
 
 #endif

@@ -1,5 +1,5 @@
-/* models/arch/encoder_tables.c: encoders, whose tokens attend in both directions. See
- * models/arch/arch.h. */
+/* models/arch/encoder_tables.c: encoders, whose tokens attend in both directions, alone or before a
+ * decoder. See models/arch/arch.h. */
 #include "models/arch/arch_tables.h"
 
 /* BERT: the sum of a sublayer's input and output is normalized, and so are the embeddings. */
@@ -11,6 +11,14 @@
         {"post_ffw_norm.weight", "layer_output_norm.weight"},                                      \
         {"post_ffw_norm.bias", "layer_output_norm.bias"}
 #define BERT_ENDS .embd_norm = MODEL_EMBD_NORM, .token_types = true
+
+const struct model_arch model_arch_source[] = {
+    {{"t5"}, .source = true, .prefix = "dec.",
+     .attn = {.rope = MODEL_ROPE_NONE, .relative = true, .scale = MODEL_SCALE_ONE},
+     .ffn = {.form = MODEL_FFN_BY_TENSORS, .act = ENGINE_GELU, .plain_relu = true},
+     .alias = {{"output_norm.weight", "dec.output_norm.weight"}, {"attn_output.weight", "attn_o.weight"}}},
+    {.name = {NULL}},
+};
 
 const struct model_arch model_arch_encoder[] = {
     {{"bert"}, BERT, .attn = {.rope = MODEL_ROPE_NONE}, .ends = {BERT_ENDS, .positions = true},

@@ -64,6 +64,10 @@ const struct model_arch model_arch_llama[] = {
      .alias = {{"ffn_gate.scale", ""}, {"ffn_up.scale", ""}},
      .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_GAIN},
      .ends = {.embd_norm = MODEL_EMBD_NORM_PLAIN, .embd_skip = true, .logit_scale = MODEL_LOGITS_TIMES}},
+    /* The ids from 4 on are images. The file's names of norms are those of layers without swin_norm. */
+    {{"chameleon"}, .residual = MODEL_POST_NORM_KEY,
+     .attn = {.qk_norm = MODEL_QK_NORM_HEAD_LAYER, .qk_norm_eps = 1e-5f}, .ends.silent = {4, 8196},
+     .alias = {{"post_attention_norm.weight", "attn_norm.weight"}, {"post_ffw_norm.weight", "ffn_norm.weight"}}},
     {{"apertus"}, .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD},
      .ffn = {.form = MODEL_FFN_XIELU}},
     {.name = {NULL}},

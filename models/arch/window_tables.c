@@ -39,5 +39,9 @@ const struct model_arch model_arch_window[] = {
      .attn = {.rotate = MODEL_ROTATE_WINDOWED, .qk_norm = MODEL_QK_NORM_HEAD, .gate = MODEL_GATE_SIGMOID,
               .window = {.rule = MODEL_WINDOW_PERIOD, .period = 4, .rope = MODEL_WINDOW_ROPE_OWN_BASE}},
      .ends = {.embd_norm = MODEL_EMBD_NORM_PLAIN, .logit_scale = MODEL_LOGITS_TIMES, .softcap_key = true, .softcap = 30}},
+    {{"plamo3"}, .residual = MODEL_SANDWICH, .ffn.form = MODEL_FFN_FUSED,
+     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD,
+              .window = {.rule = MODEL_WINDOW_PERIOD, .period = 8, .rope = MODEL_WINDOW_ROPE_OWN}},
+     .alias = {{"post_attention_norm.weight", "post_attention_norm"}, {"post_ffw_norm.weight", "post_ffw_norm"}}},
     {.name = {NULL}},
 };

@@ -27,6 +27,9 @@ struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind k
 {
     struct model_kv *kv = &b->state->kv;
     struct engine_tensor **kept = b->kept[kind];
+    if (b->source_range)
+        return engine_attention(b->g, q, engine_cont(b->g, k), engine_cont(b->g, v),
+                                b->source_range, b->source_table, sinks, relative, how);
     if (k) {
         struct model_kv_layer *cache = &kv->layer[b->kv_layer];
         k = write_rows(b, &cache->form_k, &cache->k, kv->type_k, k);

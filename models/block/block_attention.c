@@ -17,6 +17,7 @@ struct attention {
     struct engine_rope rope;
     bool rotates;
     float scale, softcap, alibi, clamp; /* of scores; clamp: of Q, K and V; 0: none */
+    float norm_eps;                     /* of the norms of queries and keys */
     struct model_linear qkv;            /* Q, K and V in one tensor; or the next three */
     struct model_linear q, k, v;
     struct model_norm q_norm, k_norm;
@@ -155,10 +156,11 @@ static bool read_scores(struct model_reader *r, const struct model_params *p, st
         !model_read_f32(r, "attention.clamp_kqv", MODEL_OPTIONAL, 0.0f, &a->clamp) ||
         !model_read_f32(r, "attention.value_scale", MODEL_OPTIONAL, -INFINITY, &a->value_scale))
         return false;
-    a->scale = row->scale == MODEL_SCALE_ONE       ? 1.0f
-               : row->scale == MODEL_SCALE_BY_SIZE ? 1.0f / (float)a->d
-               : row->scale == MODEL_SCALE_BY_EMBD ? 1.0f / sqrtf((float)(p->n_embd / a->n_head))
-                                                   : 1.0f / sqrtf((float)a->d);
+    a->scale = row->scale == MODEL_SCALE_ONE        ? 1.0f
+               : row->scale == MODEL_SCALE_BY_SIZE  ? 1.0f / (float)a->d
+               : row->scale == MODEL_SCALE_BY_VALUE ? 1.0f / sqrtf((float)a->dv)
+               : row->scale == MODEL_SCALE_BY_EMBD  ? 1.0f / sqrtf((float)(p->n_embd / a->n_head))
+                                                    : 1.0f / sqrtf((float)a->d);
     if (scale > 0.0f) a->scale = scale;
     if (row->scale == MODEL_SCALE_OUTPUT) {
         a->scale = 1.0f / sqrtf(128.0f);
@@ -174,7 +176,7 @@ static void size_qk_norms(const struct model_attention_row *row, struct attentio
     const bool full = kind == MODEL_QK_NORM_FULL || kind == MODEL_QK_NORM_FULL_LAYER;
     const bool gain = kind == MODEL_QK_NORM_GAIN;
     const bool none = kind == MODEL_QK_NORM_NONE || kind == MODEL_QK_NORM_PLAIN;
-    const bool each = kind == MODEL_QK_NORM_HEAD_LAYER || gain;
+    const bool each = kind == MODEL_QK_NORM_HEAD_LAYER || kind == MODEL_QK_NORM_HEAD_EACH || gain;
     const uint32_t q = none ? 0 : full ? a->n_q : gain ? 1 : a->d;
     const uint32_t k = none || gain ? 0 : full ? a->n_k : a->d;
     a->q_norm_rows = each ? a->n_head : 1;
@@ -239,6 +241,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     uint32_t window;
     a->softcap = row->softcap;
     a->alibi = row->alibi;
+    a->norm_eps = row->qk_norm_eps > 0.0f ? row->qk_norm_eps : p->norm_eps;
     if (!read_window(r, p, l->index, &window) || !read_heads(r, p, l->index, window > 0, a) ||
         !model_read_rope(r, p, window > 0, a->d, l->index, &a->rope, &a->rotates) ||
         !read_scores(r, p, a) || !read_relative(r, p, l->index, a))
@@ -287,20 +290,13 @@ static void build_qkv(const struct model_builder *b, const struct attention *a,
     if (n == 2) qkv[2] = qkv[1];
 }
 
-/* Returns x [T][heads * size] as [T][heads][size]. */
-static struct engine_tensor *split_heads(const struct model_builder *b, struct engine_tensor *x,
-                                         uint32_t heads, uint32_t size)
-{
-    return engine_reshape(b->g, x, 3, (int64_t[]){size, heads, b->n_tokens});
-}
-
 /* Splits *q [T][H][query, gate]: *q becomes the queries, the result is the gates; NULL if there are
  * none. */
 static struct engine_tensor *take_gate(const struct model_builder *b, const struct attention *a,
                                        struct engine_tensor **q)
 {
     if (a->n_q_all == a->n_q) return NULL;
-    struct engine_tensor *both = split_heads(b, *q, a->n_head, 2 * a->d);
+    struct engine_tensor *both = model_split_heads(b, *q, a->n_head, 2 * a->d);
     *q = engine_cols(b->g, both, 0, a->d);
     return engine_unary(b->g, engine_cols(b->g, both, a->d, a->d), ENGINE_SIGMOID);
 }
@@ -316,12 +312,12 @@ static struct engine_tensor *build_positions(const struct model_builder *b,
     const bool after = kind == MODEL_QK_NORM_AFTER || kind == MODEL_QK_NORM_GAIN ||
                        (kind == MODEL_QK_NORM_PLAIN && a->rotates);
     const enum model_norm_kind as = layer ? MODEL_LAYER_NORM : MODEL_RMS_NORM;
-    if (full && norm->weight) x = model_norm_as(b, x, norm, as);
-    x = split_heads(b, x, heads, a->d);
-    if (!full && !after && norm->weight) x = model_norm_as(b, x, norm, as);
+    if (full && norm->weight) x = model_norm_with(b, x, norm, as, a->norm_eps);
+    x = model_split_heads(b, x, heads, a->d);
+    if (!full && !after && norm->weight) x = model_norm_with(b, x, norm, as, a->norm_eps);
     if (a->rotates)
         x = engine_rope(b->g, x, b->positions, model_rope_factors(b, &a->rope), &a->rope);
-    return after ? model_norm_as(b, x, norm, as) : x;
+    return after ? model_norm_with(b, x, norm, as, a->norm_eps) : x;
 }
 
 /* Multiplies x [T][H DV] by the activation of gate [T][H or H DV]. */
@@ -336,17 +332,18 @@ static struct engine_tensor *apply_gate(const struct model_builder *b, const str
     return engine_reshape(b->g, x, 2, (int64_t[]){a->n_out, n});
 }
 
-/* The first m = n / 4 distances of a direction have a bucket each; further ones share them by the
- * logarithm of the distance. */
-int32_t model_relative_bucket(int32_t distance, uint32_t n)
+/* Half of the buckets of a direction are for one distance each; further distances share the others
+ * by their logarithm. */
+int32_t model_relative_bucket(int32_t distance, uint32_t n, bool both)
 {
-    const int32_t half = (int32_t)n / 2, m = half / 2, r = distance < 0 ? -distance : distance;
+    const int32_t half = (int32_t)(both ? n / 2 : n), m = half / 2;
+    const int32_t r = distance < 0 ? -distance : both ? distance : 0;
     const double scale = log((double)MODEL_RELATIVE_RADIUS / m);
     int32_t bucket = r;
     if (r >= m)
         bucket = m + (int32_t)((double)(logf((float)r / (float)m) * (float)(half - m)) / scale);
     if (bucket > half - 1) bucket = half - 1;
-    return distance > 0 ? half + bucket : bucket;
+    return both && distance > 0 ? half + bucket : bucket;
 }
 
 /* Builds the biases by relative position [2 R + 1][H]: the layer's own, or those of the first. */
@@ -372,7 +369,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     struct engine_tensor *k = NULL, *v = NULL;
     if (!a->shared) {
         k = model_named(b, build_positions(b, a, qkv[1], a->n_head_kv, &a->k_norm), "k");
-        v = split_heads(b, qkv[2], a->n_head_kv, a->dv);
+        v = model_split_heads(b, qkv[2], a->n_head_kv, a->dv);
         if (b->params->arch->attn.v_norm) v = engine_rms_norm(b->g, v, b->params->norm_eps);
     }
     const struct engine_attention how = {

@@ -122,16 +122,10 @@ static void build_parts(const struct model_builder *b, const struct delta_net *d
 static struct engine_tensor *build_keys(const struct model_builder *b, const struct delta_net *d,
                                         struct engine_tensor *x, int64_t first)
 {
-    const int64_t size = d->d, each = d->n_head / d->n_head_k;
-    x = engine_cols(b->g, x, first, d->n_key);
-    x = engine_reshape(b->g, x, 3, (int64_t[]){size, d->n_head_k, b->n_tokens});
+    const uint32_t each = d->n_head / d->n_head_k;
+    x = model_split_heads(b, engine_cols(b->g, x, first, d->n_key), d->n_head_k, d->d);
     x = engine_l2_norm(b->g, x, b->params->norm_eps);
-    if (!b->params->arch->delta.grouped || each == 1) return x;
-    /* [T][KH][1][D] repeated to [T][KH][H / KH][D] */
-    x = engine_reshape(b->g, x, 4, (int64_t[]){size, 1, d->n_head_k, b->n_tokens});
-    struct engine_tensor *all = x;
-    for (int64_t i = 1; i < each; i++) all = engine_concat(b->g, all, x, 1);
-    return engine_reshape(b->g, all, 3, (int64_t[]){size, d->n_head, b->n_tokens});
+    return b->params->arch->delta.grouped ? model_repeat_heads(b, x, each) : x;
 }
 
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)

@@ -14,6 +14,11 @@ const struct model_block *const model_blocks[MODEL_BLOCK_COUNT] = {
     [MODEL_SHORT_CONV] = &model_block_short_conv,
     [MODEL_DELTA_NET] = &model_block_delta_net,
     [MODEL_MAMBA2] = &model_block_mamba2,
+    [MODEL_MAMBA] = &model_block_mamba,
+    [MODEL_RWKV6] = &model_block_rwkv6,
+    [MODEL_RWKV7] = &model_block_rwkv7,
+    [MODEL_CHANNEL_MIX] = &model_block_channel_mix,
+    [MODEL_CROSS] = &model_block_cross,
     [MODEL_POOL] = &model_block_pool,
 };
 /* clang-format on */
@@ -24,9 +29,9 @@ struct engine_tensor *model_named(const struct model_builder *b, struct engine_t
     return engine_name(t, "%s-%u", name, b->layer->index);
 }
 
-static struct engine_tensor *norm_with(const struct model_builder *b, struct engine_tensor *x,
-                                       const struct model_norm *norm, enum model_norm_kind kind,
-                                       float eps)
+struct engine_tensor *model_norm_with(const struct model_builder *b, struct engine_tensor *x,
+                                      const struct model_norm *norm, enum model_norm_kind kind,
+                                      float eps)
 {
     x = kind == MODEL_RMS_NORM || kind == MODEL_RMS_NORM_PLAIN ? engine_rms_norm(b->g, x, eps)
                                                                : engine_norm(b->g, x, eps);
@@ -42,19 +47,19 @@ struct engine_tensor *model_wanted_rows(const struct model_builder *b, struct en
 struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine_tensor *x,
                                     const struct model_norm *norm, enum model_norm_kind kind)
 {
-    return norm_with(b, x, norm, kind, b->params->norm_eps);
+    return model_norm_with(b, x, norm, kind, b->params->norm_eps);
 }
 
 struct engine_tensor *model_norm(const struct model_builder *b, struct engine_tensor *x,
                                  const struct model_norm *norm)
 {
-    return norm_with(b, x, norm, b->params->norm, b->params->norm_eps);
+    return model_norm_with(b, x, norm, b->params->norm, b->params->norm_eps);
 }
 
 struct engine_tensor *model_post_norm(const struct model_builder *b, struct engine_tensor *x,
                                       const struct model_norm *norm)
 {
-    return norm_with(b, x, norm, b->params->norm, b->params->post_norm_eps);
+    return model_norm_with(b, x, norm, b->params->norm, b->params->post_norm_eps);
 }
 
 bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, const char *key,

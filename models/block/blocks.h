@@ -27,14 +27,19 @@ struct model_builder {
     struct engine_tensor *buckets;   /* I32 [2 MODEL_RELATIVE_RADIUS + 1], or NULL */
     struct engine_tensor *relative;  /* biases by relative position of the first layer */
     struct model_state_inputs inputs;
+    /* In the graph of an encoder before a decoder: I32 [T][4] and [1][T], ranges and table of its
+     * tokens, whose keys and values are not cached; otherwise NULL. */
+    struct engine_tensor *source_range, *source_table;
     struct engine_tensor *embedding;  /* [T][E]: input of the first layer */
     struct engine_tensor *layer_in;   /* [n][E]: its input rows that continue after the mixer */
     const struct model_layer *layer;  /* the layer being built */
     uint32_t kv_layer;                /* index of its state, in this pass */
     struct engine_tensor *written[2]; /* the latest layer's state after its writes */
     struct engine_tensor *kept[MODEL_KV_KINDS][2]; /* as above, for the latest layer of each kind */
-    struct engine_tensor *residual;  /* input of the norm before the feed-forward network */
-    struct engine_tensor *per_layer; /* [T][L P]: per-layer embeddings; or NULL */
+    struct engine_tensor *residual;   /* input of the norm before the feed-forward network */
+    struct engine_tensor *per_layer;  /* [T][L P]: per-layer embeddings; or NULL */
+    struct engine_tensor *shift_taps; /* of model_shift, or NULL */
+    struct engine_tensor *values;     /* RWKV 7: those of the first layer, [T][E] */
     struct engine_tensor *stream[MODEL_STREAMS]; /* AltUp: [T][E] each, the first is x */
     bool rank;                                   /* pooled rows are scored instead of projected */
     struct engine_tensor *out_rows; /* rows that continue after the layer's mixer; NULL: all */
@@ -51,13 +56,16 @@ struct model_block {
     bool (*read)(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self);
     const struct model_tensor_row *tensors; /* ended by a row without a name; offsets into self */
     /* Builds the graph from x [n][E], normalized, to [n][E]. A mixer's x has all T tokens, that of
-     * a feed-forward network only the rows that continue after the mixer. */
+     * a feed-forward network only the rows that continue after the mixer, or all T if it has a
+     * state (shift_channels). */
     struct engine_tensor *(*build)(struct model_builder *b, void *self, struct engine_tensor *x);
 };
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
     model_block_linear, model_block_altup, model_block_per_layer, model_block_mla,
-    model_block_short_conv, model_block_delta_net, model_block_mamba2, model_block_pool;
+    model_block_short_conv, model_block_delta_net, model_block_mamba2, model_block_mamba,
+    model_block_rwkv6, model_block_rwkv7, model_block_channel_mix, model_block_cross,
+    model_block_pool;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
@@ -72,11 +80,15 @@ bool model_read_rope(struct model_reader *r, struct model_params *p, bool window
 bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, const char *key,
                           uint32_t layer, float *clamp);
 
+/* Reads the size and number of the heads of RWKV's time mix, and sets the shape of its states. */
+bool model_read_rwkv(struct model_reader *r, const struct model_params *p, struct model_layer *l,
+                     uint32_t *size, uint32_t *heads);
+
 /* T5's relative positions: distances (key minus query) share biases by buckets, and those of
  * MODEL_RELATIVE_RADIUS or more are in the last bucket of their direction. Returns the bucket of
- * `distance` among n, half of which are for later keys. */
+ * `distance` among n; with `both`, half of them are for later keys, otherwise none. */
 enum { MODEL_RELATIVE_RADIUS = 128 };
-int32_t model_relative_bucket(int32_t distance, uint32_t n);
+int32_t model_relative_bucket(int32_t distance, uint32_t n, bool both);
 
 /* Returns how many numbers the pool block makes of a row: scores if `rank` (0: the file has no
  * classifier), otherwise an embedding. */
@@ -101,6 +113,10 @@ struct engine_tensor *model_post_norm(const struct model_builder *b, struct engi
 /* Builds a norm of a given kind instead of the model's. */
 struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine_tensor *x,
                                     const struct model_norm *norm, enum model_norm_kind kind);
+/* Builds a norm of a given kind and epsilon. */
+struct engine_tensor *model_norm_with(const struct model_builder *b, struct engine_tensor *x,
+                                      const struct model_norm *norm, enum model_norm_kind kind,
+                                      float eps);
 /* Returns the rows of x [T][..] that continue after the mixer: b->out_rows, or all. */
 struct engine_tensor *model_wanted_rows(const struct model_builder *b, struct engine_tensor *x);
 /* ---- Products of weights (product.c) ---- */
@@ -158,6 +174,18 @@ struct engine_tensor *model_convolve(struct model_builder *b, struct engine_tens
 /* Returns the layer's recurrent states [slots][H][rows][cols]. An op of engine/graph_recurrent.h
  * reads them with b->inputs.spans and updates them. */
 struct engine_tensor *model_state_of(const struct model_builder *b);
+/* Builds the previous token's row minus the row, for x [T][E]; zeros precede a sequence. The state
+ * is the layer's convolution state, or that of its network. */
+struct engine_tensor *model_shift(struct model_builder *b, bool network, struct engine_tensor *x);
+/* Returns x [T][heads * size] as [T][heads][size]. */
+struct engine_tensor *model_split_heads(const struct model_builder *b, struct engine_tensor *x,
+                                        uint32_t heads, uint32_t size);
+/* Builds x [T][heads][size] with each head `each` times: [T][heads * each][size]. */
+struct engine_tensor *model_repeat_heads(const struct model_builder *b, struct engine_tensor *x,
+                                         uint32_t each);
+/* RWKV: builds x [T][H][D] as [T][E], with each head normalized if the norm has weights. */
+struct engine_tensor *model_norm_heads(const struct model_builder *b, struct engine_tensor *x,
+                                       const struct model_norm *norm);
 /* Builds the per-layer embeddings [T][L P] from the tokens and their embeddings x [T][E]. */
 struct engine_tensor *model_build_per_layer(const struct model_builder *b, struct engine_tensor *x);
 /* Builds N W_proj (gelu(W_gate x) * part), [n][E], where part is the layer's part of b->per_layer,
@@ -170,6 +198,9 @@ struct engine_tensor *model_build_part(const struct model_builder *b,
  * from them, [n][E]. */
 void model_altup_begin(struct model_builder *b, struct engine_tensor *x);
 struct engine_tensor *model_altup_end(const struct model_builder *b);
+/* Writes the layer's keys and values of an encoder's rows [T][E] to the slots I32 [T]. */
+void model_cross_store(struct model_builder *b, struct engine_tensor *rows,
+                       struct engine_tensor *slots);
 /* Returns [A][B][size] as [B][A][size] by exchanging strides. A cache stores the slots of each head
  * together; a batch and the attention op store the heads of each token together. */
 struct engine_tensor *model_swap_heads(const struct model_builder *b, struct engine_tensor *x);

@@ -319,7 +319,9 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
         *slot = table_of(s, &s->kv.slots[kind], at->seq)[position];
         const uint32_t end = end_seen(s, kind, at->seq, position);
         range[0] = (int32_t)at->seq;
-        range[1] = kind == MODEL_KV_SLIDING ? (int32_t)first_seen(&s->kv, position) : 0;
+        range[1] = kind == MODEL_KV_SLIDING ? (int32_t)first_seen(&s->kv, position)
+                   : s->cross.layer         ? (int32_t)s->cross.source[at->seq]
+                                            : 0;
         range[2] = (int32_t)end;
         range[3] = (int32_t)(end - 1 - position);
     }

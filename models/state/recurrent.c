@@ -19,6 +19,7 @@ static bool size_slot(const struct model_params *p, uint64_t *bytes, struct base
         if (!base_mul(shape->conv_columns, shape->conv_channels, &conv) ||
             !base_mul(shape->n_head, shape->rows, &state) ||
             !base_mul(state, shape->cols, &state) || !base_add(conv, state, &state) ||
+            !base_add(state, shape->shift_channels, &state) ||
             !base_mul(state, sizeof(float), &state) || !base_add(*bytes, state, bytes))
             return base_fail(err, BASE_NO_MEMORY, "the recurrent states are too large");
     }
@@ -61,9 +62,11 @@ static bool init(struct model_state *s, const struct model_params *p,
         const struct model_recurrent_shape *shape = &p->layer[i].recurrent;
         const int64_t conv[] = {shape->conv_channels, shape->conv_columns, 1, r->count};
         const int64_t state[] = {shape->cols, shape->rows, shape->n_head, r->count};
+        const int64_t shift[] = {shape->shift_channels, 1, 1, r->count};
         const struct engine_place *place = p->layer[i].place;
         if (!init_tensor(s, &r->layer[i].conv, place, conv, err) ||
-            !init_tensor(s, &r->layer[i].state, place, state, err))
+            !init_tensor(s, &r->layer[i].state, place, state, err) ||
+            !init_tensor(s, &r->layer[i].shift, place, shift, err))
             return false;
     }
     return true;
@@ -204,6 +207,15 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
 
 /* ---- Saving and loading ---- */
 
+enum { PARTS = 3 };
+
+/* Returns tensor i < n_layer * PARTS of the states. */
+static const struct engine_tensor *part_of(const struct model_recurrent *r, uint32_t i)
+{
+    const struct model_recurrent_layer *l = &r->layer[i / PARTS];
+    return i % PARTS == 0 ? &l->conv : i % PARTS == 1 ? &l->state : &l->shift;
+}
+
 static uint64_t slot_bytes(const struct model_recurrent *r, const struct engine_tensor *t)
 {
     return t->data ? (uint64_t)engine_tensor_bytes(t) / r->count : 0;
@@ -229,11 +241,9 @@ static uint32_t loadable(const struct model_state *s, const struct model_state_o
 static void *new_image(const struct model_recurrent *r)
 {
     uint64_t most = 1;
-    for (uint32_t i = 0; i < r->n_layer; i++) {
-        const uint64_t conv = slot_bytes(r, &r->layer[i].conv);
-        const uint64_t state = slot_bytes(r, &r->layer[i].state);
-        if (conv > most) most = conv;
-        if (state > most) most = state;
+    for (uint32_t i = 0; i < r->n_layer * PARTS; i++) {
+        const uint64_t bytes = slot_bytes(r, part_of(r, i));
+        if (bytes > most) most = bytes;
     }
     return malloc(most);
 }
@@ -243,20 +253,17 @@ static bool move_slot(const struct model_recurrent *r, int32_t slot, void *image
                       const struct model_sink *to, const struct model_state_reader *from,
                       struct base_error *err)
 {
-    for (uint32_t i = 0; i < r->n_layer; i++) {
-        const struct engine_tensor *t[] = {&r->layer[i].conv, &r->layer[i].state};
-        for (int k = 0; k < 2; k++) {
-            const uint64_t bytes = slot_bytes(r, t[k]);
-            if (bytes == 0) continue;
-            char *data = t[k]->data + (uint64_t)slot * bytes;
-            if (from) {
-                void *room = model_state_room(t[k], data, image);
-                if (!model_state_read(from, room, bytes, err)) return false;
-                model_state_put(t[k], data, room, bytes);
-            } else if (!to->write(to->user, model_state_get(t[k], data, bytes, image), bytes,
-                                  err)) {
-                return false;
-            }
+    for (uint32_t i = 0; i < r->n_layer * PARTS; i++) {
+        const struct engine_tensor *t = part_of(r, i);
+        const uint64_t bytes = slot_bytes(r, t);
+        if (bytes == 0) continue;
+        char *data = t->data + (uint64_t)slot * bytes;
+        if (from) {
+            void *room = model_state_room(t, data, image);
+            if (!model_state_read(from, room, bytes, err)) return false;
+            model_state_put(t, data, room, bytes);
+        } else if (!to->write(to->user, model_state_get(t, data, bytes, image), bytes, err)) {
+            return false;
         }
     }
     return true;
@@ -300,8 +307,7 @@ static bool load(struct model_state *s, uint32_t seq, uint32_t length,
     const struct model_recurrent *r = &s->recurrent;
     uint64_t bytes = 0;
     if (r->capacity == 0 || from->part > 0) return true; /* the first reader reads everything */
-    for (uint32_t i = 0; i < r->n_layer; i++)
-        bytes += slot_bytes(r, &r->layer[i].conv) + slot_bytes(r, &r->layer[i].state);
+    for (uint32_t i = 0; i < r->n_layer * PARTS; i++) bytes += slot_bytes(r, part_of(r, i));
     for (uint32_t i = r->n_snapshot[seq]; i < count_saved(o, length); i++)
         if (!model_state_skip(from, bytes, err)) return false;
     void *image = new_image(r);

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct model_state_kind *const kinds[] = {&model_state_kv, &model_state_recurrent};
+static const struct model_state_kind *const kinds[] = {&model_state_kv, &model_state_recurrent,
+                                                       &model_state_cross};
 
 #define EACH(kind)                                                                                 \
     for (size_t i_ = 0; i_ < sizeof kinds / sizeof *kinds; i_++)                                   \

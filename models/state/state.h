@@ -6,6 +6,7 @@
 #define MODELS_STATE_STATE_H
 
 #include "models/model.h"
+#include "models/state/cross.h"
 #include "models/state/kv_cache.h"
 #include "models/state/recurrent.h"
 
@@ -24,6 +25,7 @@ struct model_state {
     bool hidden;      /* graphs end with hidden states instead of logits */
     struct model_kv kv;
     struct model_recurrent recurrent;
+    struct model_cross cross;
     const struct engine_place *host;
     struct engine_buffer *buffers; /* [n_buffers]: of the kinds' tensors */
     size_t n_buffers, max_buffers;
@@ -43,6 +45,7 @@ struct model_state_inputs {
     struct model_kv_inputs kv;
     struct engine_tensor *spans; /* I32 [spans][4], see engine/graph_recurrent.h; NULL if the model
                                     has no recurrent state */
+    struct engine_tensor *cross; /* I32 [T][4]: ranges of the source; NULL: no encoder */
 };
 
 /* A token of a run: its index, its span, its sequence, and its position in the sequence. */
@@ -53,7 +56,7 @@ struct model_place {
 /* The header of a saved sequence, before the data of all kinds. Readers must check every number of
  * it, because a file may be damaged. */
 struct model_state_outline {
-    uint32_t length;
+    uint32_t length, source;                            /* source: tokens of an encoder's text */
     uint32_t oldest[MODEL_KV_KINDS], mtp_first;         /* the first position that is kept */
     uint32_t n_snapshot, snapshot[MODEL_SNAPSHOTS_MAX]; /* lengths, ascending */
 };

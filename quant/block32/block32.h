@@ -46,6 +46,7 @@ struct quant_form32 {
     size_t block_bytes;
     int codes;              /* offset of the nibbles: code i low, code 16 + i high in byte i */
     int fifth;              /* offset of the fifth bits: bit i adds 16 to code i; 0: none */
+    int top;                /* offset of bits 5 and 4 (quant_add_top_bits); 0: none */
     const int8_t *codebook; /* code = codebook[nibble] + offset; NULL: the nibble */
     bool bytes;             /* 32 signed bytes instead of nibbles: code = byte + offset (128) */
     bool e8m0;              /* d is the byte e: 2^(e - 128) */
@@ -96,6 +97,20 @@ static inline void quant_put_fifth_bits(const uint8_t code[32], uint8_t *at)
     memcpy(at, &bits, sizeof bits);
 }
 
+/* Bits 5 and 4 of codes: those of codes l, 16 + l, 8 + l and 24 + l in byte l, from bit 0. */
+static inline void quant_add_top_bits(const uint8_t at[8], uint8_t code[32])
+{
+    for (int i = 0; i < 32; i++)
+        code[i] |= (uint8_t)((at[i % 8] >> (i / 16 * 2 + i / 8 % 2 * 4) & 3) << 4);
+}
+
+static inline void quant_put_top_bits(const uint8_t code[32], uint8_t at[8])
+{
+    memset(at, 0, 8);
+    for (int i = 0; i < 32; i++)
+        at[i % 8] |= (uint8_t)(code[i] >> 4 << (i / 16 * 2 + i / 8 % 2 * 4));
+}
+
 /* ---- Scalar kernels (quant/quant.h has the arithmetic) ---- */
 
 /* One block, unpacked from the file's bytes. */
@@ -115,6 +130,7 @@ QUANT_INLINE void quant_read32(struct quant_form32 form, const uint8_t *at,
     }
     quant_split_nibbles(at + form.codes, block->code);
     if (form.fifth) quant_add_fifth_bits(at + form.fifth, block->code);
+    if (form.top) quant_add_top_bits(at + form.top, block->code);
     if (!form.codebook) return;
     for (int i = 0; i < 32; i++)
         block->code[i] = (uint8_t)(form.codebook[block->code[i]] + form.offset);
@@ -154,6 +170,7 @@ QUANT_INLINE void quant_write32(const struct quant_fit *to, struct quant_form32 
             memcpy(at, &d[b], sizeof d[b]);
         quant_join_nibbles(code + 32 * b, at + form.codes);
         if (form.fifth) quant_put_fifth_bits(code + 32 * b, at + form.fifth);
+        if (form.top) quant_put_top_bits(code + 32 * b, at + form.top);
     }
 }
 

@@ -142,7 +142,7 @@ struct quant_fit {
     void (*super_with_min)(const struct quant_fit_min_form *form, int sub_len, const float *in,
                            const float *importance, struct quant_fit_super *out);
 };
-extern const struct quant_fit quant_fit_scalar, quant_fit_avx2, quant_fit_avx512;
+extern const struct quant_fit quant_fit_scalar, quant_fit_avx2, quant_fit_avx512, quant_fit_neon;
 
 /* Encodes k elements of a type whose blocks are a scale and codes of `len` elements. pack writes a
  * block of `bytes`. */

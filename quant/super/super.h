@@ -16,8 +16,23 @@ enum { SUPER_LEN = 256 };
 
 struct super_layout {
     size_t block_bytes;
+    size_t header_bytes; /* of a row: 0, or those of its only d: 2 (binary16), 4 (binary32) */
     struct quant_panel_form panel;
 };
+
+/* Super-block b of a row. */
+QUANT_INLINE const void *super_block_at(const struct super_layout *layout, const void *row,
+                                        int64_t b)
+{
+    return (const char *)row + layout->header_bytes + (size_t)b * layout->block_bytes;
+}
+
+/* d of a row that has one. */
+QUANT_INLINE float super_row_d(const struct super_layout *layout, const void *row)
+{
+    return layout->header_bytes == 2 ? quant_f16_to_f32(quant_load16(row))
+                                     : quant_float_of(quant_load32(row));
+}
 
 /* An unpacked super-block: value[i] = d * scale[i / sub_len] * (q[i] - offset) + m * min[...], with
  * sub_len and offset from the type's panel form. */
@@ -29,11 +44,11 @@ struct super_parts {
     uint8_t q[SUPER_LEN];
 };
 
-/* Super-block b of a row. */
+/* Unpacks super-block b of a row. */
 typedef void super_expand(const void *row, int64_t b, struct super_parts *parts);
 
-/* d * scale * (q - offset) is exact in float (11 + 7 + 6 bits), and m * min is too, so the only
- * rounding of a value is that of their sum. */
+/* d * scale is exact in float (11 + 8 bits) unless d is the binary32 number of a row. A value with
+ * a minimum is rounded once, as the sum of two exact products. */
 QUANT_INLINE void super_decode(const struct super_layout *layout, super_expand *expand,
                                int64_t first, int64_t n, const void *row, float *out)
 {
@@ -138,11 +153,13 @@ QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
     }
 
 /* Members of struct quant_type. */
-#define SUPER_MEMBERS(NAME)                                                                        \
+#define SUPER_MEMBERS(NAME)      SUPER_MEMBERS_OF(NAME, NAME##_encode)
+#define SUPER_MEMBERS_READ(NAME) SUPER_MEMBERS_OF(NAME, NULL) /* of a type that is only read */
+#define SUPER_MEMBERS_OF(NAME, ENCODE)                                                             \
     .block_len = SUPER_LEN, .block_bytes = sizeof(struct NAME##_block), .act = &quant_act_q8_256,  \
     .dot = NAME##_dot,                                                                             \
     .scalar = {.decode = NAME##_decode,                                                            \
-               .encode = NAME##_encode,                                                            \
+               .encode = (ENCODE),                                                                 \
                .unpack = NAME##_unpack,                                                            \
                .panel = &NAME##_layout.panel,                                                      \
                .gemv = NAME##_gemv}

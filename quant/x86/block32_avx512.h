@@ -158,6 +158,13 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_codes(struct quant_form32 form,
     *low = _mm512_and_si512(qs, nibble);
     *high = _mm512_and_si512(_mm512_srli_epi16(qs, 4), nibble);
     if (form.fifth) quant_step_fifth_bits(heads, low, high);
+    if (form.top) {
+        const __m512i top = _mm512_set1_epi8(0x30);
+        const __m512i bytes = quant_step_bytes(pair, form.block_bytes, form.top);
+        const __m512i both = _mm512_unpacklo_epi64(bytes, _mm512_srli_epi16(bytes, 4));
+        *low = _mm512_or_si512(*low, _mm512_and_si512(_mm512_slli_epi16(both, 4), top));
+        *high = _mm512_or_si512(*high, _mm512_and_si512(_mm512_slli_epi16(both, 2), top));
+    }
     if (form.codebook) {
         const __m512i book = _mm512_broadcast_i64x4(quant_codebook_avx2(form));
         *low = _mm512_shuffle_epi8(book, *low);

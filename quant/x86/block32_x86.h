@@ -85,6 +85,16 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i bits, int fir
     return _mm256_and_si256(bytes, _mm256_set1_epi8(16));
 }
 
+/* Adds bits 5 and 4 of a block's codes (quant_add_top_bits), whose bytes begin each 128-bit lane.
+ */
+CPU_TARGET_AVX2 QUANT_INLINE void quant_top_bits_avx2(__m256i bytes, __m256i *low, __m256i *high)
+{
+    const __m256i top = _mm256_set1_epi8(0x30);
+    __m256i both = _mm256_unpacklo_epi64(bytes, _mm256_srli_epi16(bytes, 4));
+    *low = _mm256_or_si256(*low, _mm256_and_si256(_mm256_slli_epi16(both, 4), top));
+    *high = _mm256_or_si256(*high, _mm256_and_si256(_mm256_slli_epi16(both, 2), top));
+}
+
 /* The codebook in both lanes, for vpshufb: the codes of 16 nibbles, or without the offset their
  * values. */
 CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_values_avx2(struct quant_form32 form)
@@ -125,6 +135,7 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_pair_codes_avx2(struct quant_form32 form
         *low = _mm256_or_si256(*low, quant_bits_to_16_avx2(bits, 0));
         *high = _mm256_or_si256(*high, quant_bits_to_16_avx2(bits, 2));
     }
+    if (form.top) quant_top_bits_avx2(quant_pair_avx2(even + form.top, odd + form.top), low, high);
     if (form.codebook) {
         const __m256i book =
             quant_by_value32(form) ? quant_values_avx2(form) : quant_codebook_avx2(form);
@@ -328,6 +339,11 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_codes_avx2(struct quant_form32 form, 
     codes = _mm256_and_si256(codes, _mm256_set1_epi8(15));
     if (form.fifth)
         codes = _mm256_or_si256(codes, quant_fifth_of_32_avx2(quant_load32(at + form.fifth)));
+    if (form.top) {
+        __m256i high = _mm256_permute4x64_epi64(codes, 0x0e), low = codes;
+        quant_top_bits_avx2(quant_pair_avx2(at + form.top, at + form.top), &low, &high);
+        codes = _mm256_permute2x128_si256(low, high, 0x20);
+    }
     return form.codebook ? _mm256_shuffle_epi8(quant_codebook_avx2(form), codes) : codes;
 }
 
@@ -439,6 +455,29 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_fifth_bits_avx512(__m512i high, __m512
             q[i], _mm512_permutexvar_epi32(_mm512_srli_epi32(high, (unsigned)(4 * i)), pattern));
 }
 
+/* Adds bits 5 and 4 of the codes: of l, 16 + l, 8 + l and 24 + l in byte l of two dwords a row. */
+CPU_TARGET_AVX2 QUANT_INLINE void quant_top_rows_avx2(const __m256i two[2], __m256i q[8])
+{
+    const __m256i top = _mm256_set1_epi8(0x30);
+    for (int i = 0; i < 2; i++) {
+        const __m256i at[4] = {_mm256_slli_epi16(two[i], 4), two[i], _mm256_slli_epi16(two[i], 2),
+                               _mm256_srli_epi16(two[i], 2)};
+        for (int j = 0; j < 4; j++)
+            q[2 * j + i] = _mm256_or_si256(q[2 * j + i], _mm256_and_si256(at[j], top));
+    }
+}
+
+CPU_TARGET_AVX512 QUANT_INLINE void quant_top_rows_avx512(const __m512i two[2], __m512i q[8])
+{
+    const __m512i top = _mm512_set1_epi8(0x30);
+    for (int i = 0; i < 2; i++) {
+        const __m512i at[4] = {_mm512_slli_epi16(two[i], 4), two[i], _mm512_slli_epi16(two[i], 2),
+                               _mm512_srli_epi16(two[i], 2)};
+        for (int j = 0; j < 4; j++)
+            q[2 * j + i] = _mm512_or_si512(q[2 * j + i], _mm512_and_si512(at[j], top));
+    }
+}
+
 /* Stores eight groups of codes of rows `first` .. first + 7 (AVX2) or of all rows (AVX-512). */
 CPU_TARGET_AVX2 QUANT_INLINE void quant_put_avx2(struct quant_panel32 *p, int first,
                                                  const __m256i q[8])
@@ -464,6 +503,10 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_panel_codes_avx2(struct quant_form32 for
     }
     quant_nibbles_avx2(t, q);
     if (form.fifth) quant_fifth_bits_avx2(quant_row_dwords_avx2(at, form.fifth), q);
+    if (form.top)
+        quant_top_rows_avx2((const __m256i[2]){quant_row_dwords_avx2(at, form.top),
+                                               quant_row_dwords_avx2(at, form.top + 4)},
+                            q);
     for (int i = 0; form.codebook && i < 8; i++)
         q[i] = _mm256_shuffle_epi8(quant_codebook_avx2(form), q[i]);
 }
@@ -483,6 +526,13 @@ quant_panel_codes_avx512(struct quant_form32 form, const uint8_t *const at[16], 
         quant_fifth_bits_avx512(quant_join_avx512(quant_row_dwords_avx2(at, form.fifth),
                                                   quant_row_dwords_avx2(at + 8, form.fifth)),
                                 q);
+    if (form.top) {
+        __m512i two[2];
+        for (int i = 0; i < 2; i++)
+            two[i] = quant_join_avx512(quant_row_dwords_avx2(at, form.top + 4 * i),
+                                       quant_row_dwords_avx2(at + 8, form.top + 4 * i));
+        quant_top_rows_avx512(two, q);
+    }
     for (int i = 0; form.codebook && i < 8; i++)
         q[i] = _mm512_shuffle_epi8(_mm512_broadcast_i64x4(quant_codebook_avx2(form)), q[i]);
 }

@@ -3,7 +3,7 @@
  *
  * A type file has three functions in addition to its scalar expand:
  *
- *     head(block)         the 16 bits of d
+ *     head(block)         the 16 bits of d (NULL if rows have a header)
  *     scales(block)       16-bit sub-scales: sub-block 2g in lane g of the lower half, 2g + 1 in
  *                         lane g of the upper half (equal halves with sub-blocks of 32)
  *     codes(block, s)     32 signed codes, elements 32s .. 32s + 31
@@ -109,9 +109,10 @@ SUPER_AVX2 void super_codes_unpack(const struct super_layout *layout, float fact
             uint8_t code[8][SUPER_LEN];
             const void *from[8];
             for (int i = 0; i < 8; i++) {
-                const void *block = (const char *)row[r + i] + (size_t)b * layout->block_bytes;
+                const void *block = super_block_at(layout, row[r + i], b);
                 from[i] = code[i];
-                out->d[r + i] = _cvtsh_ss(head(block)) * factor;
+                out->d[r + i] =
+                    head ? _cvtsh_ss(head(block)) * factor : super_row_d(layout, row[r + i]);
                 out->m[r + i] = 0.0f;
                 super_codes_scales_store(scales(block), layout->panel.sub_len, r + i, out);
                 EACH (s, 8)

@@ -58,10 +58,10 @@ struct super_sum {
 };
 
 /* Adds the step's values to the sums of their rows of n super-blocks. */
-SUPER_AVX512 void super_step_add(bool has_min, const struct super_step *step, int64_t n,
-                                 struct super_sum *sum)
+SUPER_AVX512 void super_step_add(const struct super_layout *layout, const struct super_step *step,
+                                 int64_t n, struct super_sum *sum)
 {
-    __m128 v = super_step_values(has_min, step);
+    __m128 v = super_step_values(layout, step);
     for (int j = 0; j < step->n; j++) {
         if (sum->left == n) sum->acc = _mm_load_ss(sum->out);
         sum->acc = _mm_add_ss(sum->acc, v);
@@ -104,8 +104,7 @@ SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct super_layou
                                   float *const *out)
 {
     const size_t bytes = layout->block_bytes;
-    const bool has_min = layout->panel.has_min;
-    const uint8_t *at = part->w;
+    const uint8_t *at = part->w, *row = rows->w;
     struct super_sum sum[SUPER_STREAMS][SUPER_COLUMNS];
     struct super_step last[SUPER_STREAMS][SUPER_COLUMNS];
     for (int s = 0; s < n_streams; s++) {
@@ -129,8 +128,12 @@ SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct super_layou
                 step[c].da = _mm_load_ps(x[c].d);
             }
             products(n, block, x, step);
+            if (layout->header_bytes) {
+                const uint8_t *of = row + (size_t)(s * rows->stride) * rows->row_bytes;
+                EACH (c, n) step[c].d = _mm_castps_si128(_mm_set1_ps(super_row_d(layout, of)));
+            }
             EACH (c, n) {
-                if (last[s][0].n > 0) super_step_add(has_min, &last[s][c], part->n, &sum[s][c]);
+                if (last[s][0].n > 0) super_step_add(layout, &last[s][c], part->n, &sum[s][c]);
             }
             EACH (c, n) last[s][c] = step[c];
         }
@@ -140,11 +143,12 @@ SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct super_layou
         if (i >= part->group) {
             i = 0;
             at += part->skip;
+            row += rows->row_bytes; /* the next: with a header no group has several rows */
         }
     }
     for (int s = 0; s < n_streams; s++)
         EACH (c, n)
-            if (last[s][0].n > 0) super_step_add(has_min, &last[s][c], part->n, &sum[s][c]);
+            if (last[s][0].n > 0) super_step_add(layout, &last[s][c], part->n, &sum[s][c]);
 }
 
 /* Multiplies all rows by n_columns columns, in steps of rows_per_step rows; both are constants
@@ -162,7 +166,7 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step,
         EACH (c, n_columns) memset(out[c] + s * rows->stride, 0, (size_t)n_rows * sizeof(float));
     for (int64_t b = 0; b < k / SUPER_LEN; b += SUPER_PART) {
         int64_t n = k / SUPER_LEN - b < SUPER_PART ? k / SUPER_LEN - b : SUPER_PART;
-        const uint8_t *from = (const uint8_t *)rows->w + (size_t)b * layout->block_bytes;
+        const uint8_t *from = super_block_at(layout, rows->w, b);
         struct super_part part =
             super_part_of(layout->block_bytes, n, from, rows->row_bytes, n_rows);
         EACH (c, n_columns) super_columns_fill(n_columns, prepare, &part, a + c, b, column + c);

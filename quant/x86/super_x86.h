@@ -104,7 +104,8 @@ enum { SUPER_GROUP = 8 };
 struct super_group {
     __m256i isum[SUPER_GROUP]; /* the sum of its lanes is isum of quant/quant.h */
     __m256i msum;              /* super-block j in lane j, if the type has minima */
-    uint32_t d[SUPER_GROUP];   /* half precision: d in the low half, dmin in the high half */
+    /* Half precision: d in the low half, dmin in the high half; or the bits of a row's float d. */
+    uint32_t d[SUPER_GROUP];
     /* Scales that super_heads stored: four bytes of super-block j in [0][j], four in [1][j]. */
     int32_t scale[2][SUPER_GROUP];
     float da[SUPER_GROUP]; /* of the activations */
@@ -141,7 +142,7 @@ struct super_input {
     struct super_group *group;
 };
 
-/* isum of one super-block; fills group->d[j] in types without super_heads. */
+/* isum of one super-block; fills group->d[j] in types without super_heads whose blocks have d. */
 typedef __m256i super_isum(const struct super_input *in);
 
 /* Loads 32 bytes that are used twice. The empty statement keeps the compiler from loading them for
@@ -198,11 +199,14 @@ SUPER_AVX2 __m256i super_lane_sums(const __m256i v[8])
 }
 
 /* Computes v (quant/quant.h) of the group's super-blocks. */
-SUPER_AVX2 void super_group_terms(const struct super_group *group, bool has_min, float factor,
+SUPER_AVX2 void super_group_terms(const struct super_layout *layout,
+                                  const struct super_group *group, float factor,
                                   struct super_terms *terms)
 {
+    const bool has_min = layout->panel.has_min;
     __m256i d = _mm256_loadu_si256((const __m256i *)group->d);
-    __m256 da = _mm256_loadu_ps(group->da), dw = super_halves(d);
+    __m256 da = _mm256_loadu_ps(group->da);
+    __m256 dw = layout->header_bytes ? _mm256_castsi256_ps(d) : super_halves(d);
     if (factor != 1.0f) dw = _mm256_mul_ps(dw, _mm256_set1_ps(factor));
     __m256 scale = _mm256_mul_ps(dw, da);
     __m256 isum = _mm256_cvtepi32_ps(super_lane_sums(group->isum));
@@ -293,7 +297,6 @@ SUPER_AVX2 void super_gemv(const struct super_layout *layout, const struct super
                            int64_t k, const struct quant_rows *rows, const struct quant_act *a,
                            float *out)
 {
-    const bool has_min = layout->panel.has_min;
     struct super_sums sums[SUPER_SUMS];
     struct super_group group[2];
     memset(sums, 0, sizeof sums);   /* for types without prepare */
@@ -307,15 +310,18 @@ SUPER_AVX2 void super_gemv(const struct super_layout *layout, const struct super
         if (n > SUPER_SUMS * SUPER_GROUP) n = SUPER_SUMS * SUPER_GROUP;
         super_sums_fill(kernel->prepare, a, b, n, sums);
         for (int64_t r = 0; r < rows->n; r++) {
-            const uint8_t *at = (const uint8_t *)rows->w + (size_t)r * rows->row_bytes +
-                                (size_t)b * layout->block_bytes;
+            const uint8_t *row = (const uint8_t *)rows->w + (size_t)r * rows->row_bytes;
+            const uint8_t *at = super_block_at(layout, row, b);
+            const uint32_t d = layout->header_bytes ? quant_bits_of(super_row_d(layout, row)) : 0;
             for (int64_t i = 0; i < n; i += SUPER_GROUP) {
                 new->n = n - i < SUPER_GROUP ? (int)(n - i) : SUPER_GROUP;
                 new->out = out + r;
                 super_group_fill(layout, kernel, at + (size_t)i * layout->block_bytes,
                                  a->q + SUPER_LEN * (b + i), sums + i / SUPER_GROUP,
                                  rows->prefetch.to_l1, new, &terms);
-                if (old->n > 0) super_group_terms(old, has_min, kernel->factor, &terms);
+                if (layout->header_bytes)
+                    EACH (j, SUPER_GROUP) new->d[j] = d;
+                if (old->n > 0) super_group_terms(layout, old, kernel->factor, &terms);
                 struct super_group *spare = old;
                 old = new;
                 new = spare;
@@ -324,7 +330,7 @@ SUPER_AVX2 void super_gemv(const struct super_layout *layout, const struct super
     }
     *terms.out = super_terms_add(&terms, 0, *terms.out);
     if (old->n == 0) return;
-    super_group_terms(old, has_min, kernel->factor, &terms);
+    super_group_terms(layout, old, kernel->factor, &terms);
     *terms.out = super_terms_add(&terms, 0, *terms.out);
 }
 
@@ -370,7 +376,7 @@ struct super_step {
      * register is isum of quant/quant.h. */
     __m512i isum[2];
     __m512i msum; /* super-block j in lane j of every 128 bits, if the type has minima */
-    __m128i d;    /* half precision: d of the four, then dmin */
+    __m128i d;    /* half precision: d of the four, then dmin; or the bits of a row's float d */
     __m128 da;    /* of the activations */
     int n;        /* super-blocks in use; the last is repeated after them */
 };
@@ -584,14 +590,16 @@ SUPER_AVX512 __m256i super_add_lanes(__m512i a, __m512i b)
 }
 
 /* Computes v (quant/quant.h) of the four super-blocks. */
-SUPER_AVX512 __m128 super_step_values(bool has_min, const struct super_step *step)
+SUPER_AVX512 __m128 super_step_values(const struct super_layout *layout,
+                                      const struct super_step *step)
 {
     __m512i isum = super_add_pairs(step->isum);
-    if (!has_min) {
+    if (!layout->panel.has_min) {
         __m256i two =
             _mm256_add_epi32(_mm512_castsi512_si256(isum), _mm512_extracti64x4_epi64(isum, 1));
         __m128i one = _mm_add_epi32(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1));
-        return _mm_mul_ps(_mm_mul_ps(_mm_cvtph_ps(step->d), step->da), _mm_cvtepi32_ps(one));
+        __m128 d = layout->header_bytes ? _mm_castsi128_ps(step->d) : _mm_cvtph_ps(step->d);
+        return _mm_mul_ps(_mm_mul_ps(d, step->da), _mm_cvtepi32_ps(one));
     }
     __m256 sums = _mm256_cvtepi32_ps(super_add_lanes(isum, step->msum));
     __m256 d = _mm256_xor_ps(_mm256_cvtph_ps(step->d),

@@ -169,12 +169,13 @@ write("clip.gguf", key(b"general.architecture", b"clip"))
 write("whisper.gguf", key(b"general.architecture", b"whisper"))
 write("lora.gguf", key(b"general.architecture", b"llama"), key(b"general.type", b"adapter"))
 write("vocab.gguf", key(b"general.architecture", b"llama"), key(b"tokenizer.ggml.model", b"gpt2"))
+write("eagle3.gguf", key(b"general.architecture", b"eagle3"))
 write("none.gguf", key(b"general.architecture", b"llama"))
 write("proj.gguf", key(b"general.architecture", b"llama"), key(b"general.type", b"mmproj"), key(b"tokenizer.ggml.model", b"gpt2"))
 open(sys.argv[1] + "/old.gguf", "wb").write(b"alggxxxxxxxxxxxxxxxxxxxxxxxxxx")
 PYTHON
         for case in 'clip:an encoder for images' 'whisper:a model for recognizing speech' 'lora:an adapter .LoRA.' 'proj:the encoder for images' \
-            'vocab:a vocabulary without weights' 'none:metadata without weights'; do
+            'vocab:a vocabulary without weights' 'eagle3:a drafter' 'none:metadata without weights'; do
             for command in 'run -p x' 'logits -p x' 'score -p a --continuation b' 'perplexity -f README.md'; do
                 # shellcheck disable=SC2086
                 infer $command -m "$work/${case%%:*}.gguf"

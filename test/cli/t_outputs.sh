@@ -41,6 +41,9 @@ for name in m ./m link hard; do
 done
 usage 'text: is the input too' logits -m "$work/m.gguf" -f "$work/text" -o "$work/text"
 usage 'text: is the input too' perplexity -m "$work/m.gguf" -f "$work/text" --save-logits "$work/text"
+echo 'root ::= "a"' >"$work/a.gbnf" # whose text the command has when it writes
+usage 'a\.gbnf: is the input too .the grammar' batch -m "$work/m.gguf" --grammar "$work/a.gbnf" -o "$work/a.gbnf"
+usage 'a\.gbnf: is the input too .the grammar' batch -m "$work/m.gguf" --grammar "$work/a.gbnf" --resume "$work/a.gbnf"
 input=$work/text
 usage 'text: is standard input too' logits -m "$work/m.gguf" -o "$work/text"
 input=''

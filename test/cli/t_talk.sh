@@ -68,6 +68,8 @@ grep -q '"system"' "$work/again.json" && bad 'the system message is still there'
 grep -q '"two"' "$work/again.json" || bad 'nothing was loaded'
 talk "/clear\n/save $work/again.json\n" --messages "$work/saved.json"
 err_like '^infer: 1 messages written to'
+talk "/save $work/again.json\n" --messages "$work/again.json" # in memory by then
+err_like '^infer: 1 messages written to'
 talk '/help\n'
 status 0
 out ''

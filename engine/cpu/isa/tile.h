@@ -95,8 +95,8 @@ struct engine_tile {
     int cols;    /* of a column panel */
     int k_block; /* elements of the row panels of a tile, and of a column panel, that fit the
                     first-level cache together */
-    int64_t cols32_bytes, cols256_bytes; /* bytes of a block of a column panel */
-    int64_t panel256_bytes;              /* bytes of a super-block of a row panel */
+    int64_t cols32_bytes, cols256_bytes;   /* bytes of a block of a column panel */
+    int64_t panel32_bytes, panel256_bytes; /* bytes of a block of a row panel */
     /* Pack blocks first .. first + n_blocks - 1 of n <= cols columns as the blocks of a column
      * panel at `to`, which is zeroed if n < cols. */
     void (*columns32)(const struct engine_tile *tile, int64_t first, int64_t n_blocks,
@@ -108,8 +108,8 @@ struct engine_tile {
      * occur with AVX2 and levels that contain it, others with AVX-512. With AVX-512, n_rows may be
      * twice as large in panel256, and in panel32 without minima; the second half is then in the
      * next panel. `x` is a column panel of this table. */
-    void (*panel32)(const struct quant_panel_form *form, int64_t n_blocks,
-                    const struct quant_panel32 *w, const void *x, const struct engine_tile_to *to);
+    void (*panel32)(const struct quant_panel_form *form, int64_t n_blocks, const void *w,
+                    const void *x, const struct engine_tile_to *to);
     void (*panel256)(const struct quant_panel_form *form, int64_t n_blocks, const void *w,
                      const void *x, const struct engine_tile_to *to);
     /* Converts an unpacked super-block of 16 rows to the form that panel256 reads. NULL if that
@@ -166,7 +166,7 @@ void engine_tile_columns256(const struct engine_tile *tile, int64_t first, int64
                             const struct quant_act *a, int n, void *to);
 #define ENGINE_TILE_INTERLEAVED                                                                    \
     .cols = ENGINE_TILE_COLS, .k_block = 512, .cols32_bytes = sizeof(struct engine_cols32),        \
-    .cols256_bytes = sizeof(struct engine_cols256),                                                \
+    .cols256_bytes = sizeof(struct engine_cols256), .panel32_bytes = sizeof(struct quant_panel32), \
     .panel256_bytes = sizeof(struct quant_panel256), .columns32 = engine_tile_columns32,           \
     .columns256 = engine_tile_columns256
 

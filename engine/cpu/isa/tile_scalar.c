@@ -28,9 +28,9 @@ static void finish(const struct engine_tile_to *to, int c)
 }
 
 static void panel32_scalar(const struct quant_panel_form *form, int64_t n_blocks,
-                           const struct quant_panel32 *w, const void *columns,
-                           const struct engine_tile_to *to)
+                           const void *panels, const void *columns, const struct engine_tile_to *to)
 {
+    const struct quant_panel32 *w = panels;
     const struct engine_cols32 *x = columns;
     for (int c = 0; c < to->n_cols; c++) {
         float *acc = begin(to, c);

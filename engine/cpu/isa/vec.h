@@ -1,7 +1,7 @@
 /* engine/cpu/isa/vec.h: the float primitives of ops, one table per instruction-set level.
  *
- * Each has one exact definition (here); vec_scalar.c is that definition in C, vec_avx2.c and
- * vec_avx512.c give the same bits. n >= 0 everywhere; pointers may be unaligned; x and y may be the
+ * Each has one exact definition (here); vec_scalar.c is that definition in C, vec_avx2.c,
+ * vec_avx512.c and vec_neon.c give the same bits. n >= 0 everywhere; pointers may be unaligned; x and y may be the
  * same array as an elementwise output, and must not overlap it otherwise.
  *
  * lanes: 16 strided sums lane[i % 16], ascending i, from +0.0f; then the tree

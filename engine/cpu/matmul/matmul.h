@@ -144,8 +144,7 @@ static inline int engine_matmul_panels(const struct quant_kernels *quant,
 static inline int64_t engine_matmul_panel_bytes(const struct engine_tile *tile,
                                                 const struct quant_type *type)
 {
-    return type->act->layout == QUANT_LAYOUT_256 ? tile->panel256_bytes
-                                                 : (int64_t)sizeof(struct quant_panel32);
+    return type->act->layout == QUANT_LAYOUT_256 ? tile->panel256_bytes : tile->panel32_bytes;
 }
 
 /* A K-block: n_blocks quantization blocks from number `first` on. */

@@ -208,9 +208,8 @@ TARGET INLINE void panel32_part(struct panel_part p, const struct quant_panel_fo
     store_sums(p, acc);
 }
 
-TARGET static void panel32_amx(const struct quant_panel_form *form, int64_t n_blocks,
-                               const struct quant_panel32 *w, const void *x,
-                               const struct engine_tile_to *to)
+TARGET static void panel32_amx(const struct quant_panel_form *form, int64_t n_blocks, const void *w,
+                               const void *x, const struct engine_tile_to *to)
 {
     for (int j = 0; j * ROWS < to->n_rows; j++, w += n_blocks) {
         if (form->has_min && to->n_cols > HALF)
@@ -396,6 +395,7 @@ const struct engine_tile engine_tile_amx = {
     .prefetches = true,
     .cols32_bytes = sizeof(struct cols32),
     .cols256_bytes = sizeof(struct cols256),
+    .panel32_bytes = sizeof(struct quant_panel32),
     .panel256_bytes = sizeof(struct folded256),
     .columns32 = columns32,
     .columns256 = columns256,

@@ -250,8 +250,7 @@ TARGET INLINE void finish_tile(const __m256 *acc, const struct engine_tile_to *t
 }
 
 TARGET static void panel32_avx2(const struct quant_panel_form *form, int64_t n_blocks,
-                                const struct quant_panel32 *w, const void *x,
-                                const struct engine_tile_to *to)
+                                const void *w, const void *x, const struct engine_tile_to *to)
 {
     __m256 *acc = begin_tile(to);
     const int depth = sum_depth(form->max_code);
@@ -271,8 +270,7 @@ TARGET static void panel32_avx2(const struct quant_panel_form *form, int64_t n_b
 }
 
 TARGET static void panel32_avxvnni(const struct quant_panel_form *form, int64_t n_blocks,
-                                   const struct quant_panel32 *w, const void *x,
-                                   const struct engine_tile_to *to)
+                                   const void *w, const void *x, const struct engine_tile_to *to)
 {
     __m256 *acc = begin_tile(to);
     if (form->has_min)

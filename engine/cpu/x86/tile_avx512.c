@@ -140,8 +140,7 @@ TARGET INLINE void panel32_part(struct tile_shape p, int64_t n_blocks,
 /* Two row panels times half of the columns, then times the other half: fewer loads than one panel
  * times all columns, and the sums still fit the registers. With minima this is not faster. */
 TARGET static void panel32_avx512(const struct quant_panel_form *form, int64_t n_blocks,
-                                  const struct quant_panel32 *w, const void *x,
-                                  const struct engine_tile_to *to)
+                                  const void *w, const void *x, const struct engine_tile_to *to)
 {
     enum { HALF = COLS / 2 };
     struct quant_panel_form f = {.offset = form->offset};

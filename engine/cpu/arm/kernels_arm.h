@@ -1,0 +1,21 @@
+/* engine/cpu/arm/kernels_arm.h: what the files of this folder export to each other. */
+#ifndef ENGINE_CPU_ARM_KERNELS_ARM_H
+#define ENGINE_CPU_ARM_KERNELS_ARM_H
+
+#include "engine/cpu/isa/isa.h"
+#include "engine/cpu/roofline.h"
+
+void engine_vec_fill_neon(struct engine_vec *vec);
+extern const struct engine_attn engine_attn_neon;
+extern const struct engine_roofline_loops engine_roofline_neon, engine_roofline_dotprod,
+    engine_roofline_i8mm;
+extern const struct engine_tile engine_tile_neon, engine_tile_dotprod, engine_tile_i8mm;
+
+/* Members of all tables. */
+void engine_tile_f32_neon(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
+                          const float *const *x, int64_t n_cols, float *const *out);
+void engine_tile_weighted_sum_neon(int64_t n, int64_t dim, const float *v, int64_t v_stride,
+                                   const float *const *p, int64_t n_rows, float *const *o);
+extern const struct engine_tile_packed engine_tile_packed_f32_neon;
+
+#endif

@@ -1,0 +1,193 @@
+/* quant/arm/super_arm.h: private to quant/: the kernels of super-blocks for 64-bit ARM.
+ *
+ * A type has two functions in addition to its scalar expand (quant/arm/super_types_arm.h):
+ *
+ *     heads(block[4], heads)     scales and minima of four rows
+ *     codes(block, s)            32 signed codes, elements 32s .. 32s + 31
+ *
+ * from which super_arm_gemv and super_arm_unpack are inlined into small wrappers (types_arm.inc).
+ * gemv multiplies four rows at once: lane r of a register is row r, so that the floats of four
+ * chains of sums are computed by one instruction. */
+#ifndef QUANT_ARM_SUPER_ARM_H
+#define QUANT_ARM_SUPER_ARM_H
+
+#include "quant/arm/dot_arm.h"
+#include "quant/row_groups.h"
+#include "quant/super/super.h"
+
+/* Of four rows. Sub-block 4i + j of row r in byte 4r + j of scale[i] and min[i], 8 or 16 in use. */
+struct super_heads {
+    float32x4_t d, m;
+    int8x16_t scale[4], min[4];
+};
+
+typedef void super_arm_heads(const uint8_t *const block[4], struct super_heads *heads);
+typedef int8x16x2_t super_arm_codes(const uint8_t *block, int s);
+
+struct super_arm_type {
+    size_t block_bytes;
+    int sub_len;
+    bool has_min;
+    super_arm_heads *heads;
+    super_arm_codes *codes;
+};
+
+/* The scales of sub-block s of four rows. */
+QUANT_INLINE int32x4_t super_arm_scale(const struct super_heads *h, int s)
+{
+    const int32x4_t word = vreinterpretq_s32_s8(h->scale[s / 4]);
+    switch (s % 4) {
+    case 0:
+        return vshrq_n_s32(vshlq_n_s32(word, 24), 24);
+    case 1:
+        return vshrq_n_s32(vshlq_n_s32(word, 16), 24);
+    case 2:
+        return vshrq_n_s32(vshlq_n_s32(word, 8), 24);
+    default:
+        return vshrq_n_s32(word, 24);
+    }
+}
+
+/* ---- One column ---- */
+
+struct super_arm_product {
+    const struct super_arm_type *type;
+    int64_t n_blocks;
+    const struct quant_act *a;
+};
+
+/* Splits sums of q, at most 32 * 127 in magnitude, into 128 * high + low. */
+QUANT_INLINE void super_arm_split(int16x8_t sum, int8x8_t *high, int8x8_t *low)
+{
+    const int16x8_t h = vrshrq_n_s16(sum, 7);
+    *high = vmovn_s16(h);
+    *low = vmovn_s16(vsubq_s16(sum, vshlq_n_s16(h, 7)));
+}
+
+/* msum (quant/quant.h) of four rows. */
+QUANT_INLINE int32x4_t super_arm_msum(int sub_len, const struct super_heads *h, const int16_t *sum)
+{
+    const int16x8_t first = vld1q_s16(sum), second = vld1q_s16(sum + 8);
+    int8x8_t high[2], low[2];
+    super_arm_split(sub_len == 16 ? first : vpaddq_s16(first, second), &high[0], &low[0]);
+    high[1] = high[0];
+    low[1] = low[0];
+    if (sub_len == 16) super_arm_split(second, &high[1], &low[1]);
+    const int8x16_t highs = vcombine_s8(high[0], high[1]), lows = vcombine_s8(low[0], low[1]);
+    int32x4_t msum = vdupq_n_s32(0);
+    EACH (i, 64 / sub_len) msum = arm_dot(msum, h->min[i], arm_word(highs, i));
+    msum = vshlq_n_s32(msum, 7);
+    EACH (i, 64 / sub_len) msum = arm_dot(msum, h->min[i], arm_word(lows, i));
+    return msum;
+}
+
+/* isum of four rows. */
+QUANT_INLINE int32x4_t super_arm_isum(const struct super_arm_type *type,
+                                      const uint8_t *const block[4], const struct super_heads *h,
+                                      const int8_t *q)
+{
+    int32x4_t isum = vdupq_n_s32(0);
+    EACH (s, 8) {
+        const int8x16_t x[2] = {vld1q_s8(q + 32 * s), vld1q_s8(q + 32 * s + 16)};
+        int32x4_t first[4], second[4];
+        EACH (r, 4) {
+            const int8x16x2_t code = type->codes(block[r], s);
+            first[r] = arm_dot(vdupq_n_s32(0), code.val[0], x[0]);
+            second[r] = arm_dot(type->sub_len == 16 ? vdupq_n_s32(0) : first[r], code.val[1], x[1]);
+        }
+        if (type->sub_len == 16)
+            isum = vmlaq_s32(isum, arm_lane_sums(first), super_arm_scale(h, 2 * s));
+        isum = vmlaq_s32(isum, arm_lane_sums(second),
+                         super_arm_scale(h, type->sub_len == 16 ? 2 * s + 1 : s));
+    }
+    return isum;
+}
+
+QUANT_INLINE void super_arm_sums(const void *product, const struct quant_row_group *group,
+                                 const uint8_t *row, float *sum)
+{
+    const struct super_arm_product *p = product;
+    const struct super_arm_type *type = p->type;
+    float32x4_t acc = vdupq_n_f32(0.0f);
+    for (int64_t b = 0; b < p->n_blocks; b++, row += type->block_bytes) {
+        const uint8_t *block[4];
+        struct super_heads h;
+        EACH (r, 4) {
+            block[r] = row + (size_t)r * group->row_stride;
+            quant_group_prefetch_strided(group, block[r], type->block_bytes);
+        }
+        quant_group_prefetch_adjacent(group, row, (size_t)b * type->block_bytes, type->block_bytes);
+        type->heads(block, &h);
+        const float32x4_t da = vdupq_n_f32(p->a->d[b]);
+        const float32x4_t scale = vmulq_f32(h.d, da);
+        const float32x4_t isum =
+            vcvtq_f32_s32(super_arm_isum(type, block, &h, p->a->q + SUPER_LEN * b));
+        if (type->has_min) {
+            const float32x4_t msum =
+                vcvtq_f32_s32(super_arm_msum(type->sub_len, &h, p->a->sum + 16 * b));
+            acc = vaddq_f32(acc, vfmaq_f32(vmulq_f32(vmulq_f32(h.m, da), msum), scale, isum));
+        } else {
+            acc = vaddq_f32(acc, vmulq_f32(scale, isum));
+        }
+    }
+    vst1q_f32(sum, acc);
+}
+
+QUANT_INLINE void super_arm_gemv(const struct super_arm_type *type, int64_t k,
+                                 const struct quant_rows *rows, const struct quant_act *a,
+                                 float *out)
+{
+    const struct super_arm_product product = {type, k / SUPER_LEN, a};
+    quant_gemv_by_groups(4, super_arm_sums, &product, rows, out);
+}
+
+/* ---- Panels ---- */
+
+/* Unpacks block b of rows r .. r + 3. */
+QUANT_INLINE void super_arm_unpack_rows(const struct super_arm_type *type,
+                                        const uint8_t *const block[4], int r, arm_panel256 *to)
+{
+    struct super_heads h;
+    type->heads(block, &h);
+    arm_floats_store(h.d, r, to->d);
+    arm_floats_store(type->has_min ? h.m : vdupq_n_f32(0.0f), r, to->m);
+    const int n_subs = SUPER_LEN / type->sub_len;
+    EACH (s, n_subs) {
+        const int32x4_t next = s + 1 < n_subs ? super_arm_scale(&h, s + 1) : vdupq_n_s32(0);
+        arm_numbers_store(vsubq_s32(super_arm_scale(&h, s), next), r, to->scale[s]);
+    }
+    for (int i = 0; type->has_min && i < 64 / type->sub_len; i++) {
+        const int32x4_t even = vreinterpretq_s32_s8(h.min[i & ~1]);
+        const int32x4_t odd = vreinterpretq_s32_s8(h.min[i | 1]);
+        const int32x4_t rows = i % 2 ? vzip2q_s32(even, odd) : vzip1q_s32(even, odd);
+        if (ARM_UNIT == 4)
+            vst1q_s8(to->min + 64 * i + 4 * r, h.min[i]);
+        else
+            vst1q_s8(to->min + i / 2 * 128 + 8 * r + i % 2 * 16, vreinterpretq_s8_s32(rows));
+    }
+    EACH (s, 8) {
+        int8x16_t first[4], second[4];
+        EACH (i, 4) {
+            const int8x16x2_t code = type->codes(block[i], s);
+            first[i] = code.val[0];
+            second[i] = code.val[1];
+        }
+        arm_units_store(first, r, to->q + 512 * s);
+        arm_units_store(second, r, to->q + 512 * s + 256);
+    }
+}
+
+QUANT_INLINE void super_arm_unpack(const struct super_arm_type *type, int64_t first,
+                                   int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
+                                   void *panel)
+{
+    arm_panel256 *to = panel;
+    for (int64_t b = first; b < first + n_blocks; b++, to++)
+        for (int r = 0; r < QUANT_PANEL_ROWS; r += 4) {
+            const uint8_t *block[4];
+            EACH (i, 4) block[i] = (const uint8_t *)row[r + i] + (size_t)b * type->block_bytes;
+            super_arm_unpack_rows(type, block, r, to);
+        }
+}
+
+#endif

@@ -1,0 +1,436 @@
+/* quant/arm/super_types_arm.h: private to quant/: heads and codes of the types with super-blocks
+ * for 64-bit ARM (quant/arm/super_arm.h). The layouts are in quant/super/. */
+#ifndef QUANT_ARM_SUPER_TYPES_ARM_H
+#define QUANT_ARM_SUPER_TYPES_ARM_H
+
+#include "quant/arm/super_arm.h"
+#include "quant/super/iq1_m.h"
+#include "quant/super/iq1_s.h"
+#include "quant/super/iq2_s.h"
+#include "quant/super/iq2_xs.h"
+#include "quant/super/iq2_xxs.h"
+#include "quant/super/iq3_s.h"
+#include "quant/super/iq3_xxs.h"
+#include "quant/super/iq4_xs.h"
+#include "quant/super/q2_k.h"
+#include "quant/super/q3_k.h"
+#include "quant/super/q4_k.h"
+#include "quant/super/q5_k.h"
+#include "quant/super/q6_k.h"
+#include "quant/super/q8_k.h"
+#include "quant/super/tq1_0.h"
+#include "quant/super/tq2_0.h"
+
+/* ---- Parts of heads ---- */
+
+/* Sub-scales of one row, a byte each. */
+typedef int8x16_t super_arm_scales(const uint8_t *block);
+
+/* Fills to[4] with the scales of four rows. */
+QUANT_INLINE void super_arm_by_row(super_arm_scales *scales, const uint8_t *const block[4],
+                                   int8x16_t to[4])
+{
+    int8x16_t row[4];
+    EACH (r, 4) row[r] = scales(block[r]);
+    arm_transpose(row, to);
+}
+
+QUANT_INLINE int8x16_t super_arm_ones(void)
+{
+    return vdupq_n_s8(1);
+}
+
+/* The scales 2n + 1 for eight bytes of four-bit numbers n, low nibbles first. */
+QUANT_INLINE int8x16_t super_arm_odd(uint8x8_t nibbles)
+{
+    const uint8x8_t low = vand_u8(nibbles, vdup_n_u8(15)), high = vshr_n_u8(nibbles, 4);
+    const uint8x16_t n = vcombine_u8(vzip1_u8(low, high), vzip2_u8(low, high));
+    return vreinterpretq_s8_u8(vaddq_u8(vaddq_u8(n, n), vdupq_n_u8(1)));
+}
+
+/* The same for the upper four bits of eight words. */
+QUANT_INLINE int8x16_t super_arm_tails(uint32x4_t first, uint32x4_t second)
+{
+    const uint16x8_t n = vcombine_u16(vshrn_n_u32(first, 16), vshrn_n_u32(second, 16));
+    const uint8x8_t four = vshr_n_u8(vshrn_n_u16(n, 8), 4);
+    return vcombine_s8(vreinterpret_s8_u8(vadd_u8(vadd_u8(four, four), vdup_n_u8(1))),
+                       vdup_n_s8(0));
+}
+
+/* Defines NAME_heads_arm of a type without minima: the numbers at byte D, times FACTOR, a power of
+ * two, and NAME_scales_arm of each row. */
+#define SUPER_ARM_HEADS(NAME, D, FACTOR)                                                           \
+    QUANT_INLINE void NAME##_heads_arm(const uint8_t *const block[4], struct super_heads *h)       \
+    {                                                                                              \
+        h->d = vmulq_n_f32(arm_halves(block, D), FACTOR);                                          \
+        super_arm_by_row(NAME##_scales_arm, block, h->scale);                                      \
+    }
+
+/* ---- Parts of codes ---- */
+
+/* 32 bytes at `at`. */
+QUANT_INLINE uint8x16x2_t super_arm_load(const void *at)
+{
+    return (uint8x16x2_t){{vld1q_u8(at), vld1q_u8((const uint8_t *)at + 16)}};
+}
+
+/* Bits 2g and 2g + 1 of each byte. */
+QUANT_INLINE uint8x16_t super_arm_two_bits(uint8x16_t v, int g)
+{
+    const uint8x16_t three = vdupq_n_u8(3);
+    switch (g) {
+    case 0:
+        return vandq_u8(v, three);
+    case 1:
+        return vandq_u8(vshrq_n_u8(v, 2), three);
+    case 2:
+        return vandq_u8(vshrq_n_u8(v, 4), three);
+    default:
+        return vshrq_n_u8(v, 6);
+    }
+}
+
+/* `value` where bit s of a byte is set. */
+QUANT_INLINE uint8x16_t super_arm_where(uint8x16_t v, int s, uint8_t value)
+{
+    return vandq_u8(vtstq_u8(v, vdupq_n_u8((uint8_t)(1 << s))), vdupq_n_u8(value));
+}
+
+/* a + b, as signed numbers. */
+QUANT_INLINE int8x16_t super_arm_sum(uint8x16_t a, int b)
+{
+    return vaddq_s8(vreinterpretq_s8_u8(a), vdupq_n_s8((int8_t)b));
+}
+
+/* Entries 4s .. 4s + 3. */
+QUANT_INLINE int8x16x2_t super_arm_entries(super_grid_entry *entry, const void *block, int s)
+{
+    int8x16x2_t code;
+    EACH (i, 2)
+        code.val[i] =
+            vreinterpretq_s8_u64(vcombine_u64(vcreate_u64(entry(block, 4 * s + 2 * i)),
+                                              vcreate_u64(entry(block, 4 * s + 2 * i + 1))));
+    return code;
+}
+
+/* These, with signs. */
+QUANT_INLINE int8x16x2_t super_arm_signed(super_grid_entry *entry, super_grid_signs *signs,
+                                          const void *block, int s)
+{
+    const uint32_t bits = signs(block, s);
+    int8x16x2_t code = super_arm_entries(entry, block, s);
+    EACH (i, 2) {
+        const int8x16_t mask = vreinterpretq_s8_u8(arm_mask_of_bits(bits >> 16 * i));
+        code.val[i] = vsubq_s8(veorq_s8(code.val[i], mask), mask);
+    }
+    return code;
+}
+
+#define SUPER_ARM_GRID(NAME)                                                                       \
+    QUANT_INLINE int8x16x2_t NAME##_codes_arm(const uint8_t *block, int s)                         \
+    {                                                                                              \
+        return super_arm_signed(NAME##_entry, NAME##_signs, block, s);                             \
+    }
+
+/* ---- Q4_K, Q5_K ---- */
+
+/* k_scales.h of four rows: the words of bytes j, 4 + j, 8 + j are transposed. */
+QUANT_INLINE void k_heads_arm(const uint8_t *const block[4], struct super_heads *h)
+{
+    const uint8x16_t low6 = vdupq_n_u8(63), low4 = vdupq_n_u8(15), top = vdupq_n_u8(0x30);
+    int8x16_t row[4], word[4];
+    EACH (r, 4) row[r] = vld1q_s8((const int8_t *)block[r]);
+    arm_transpose(row, word);
+    const uint8x16_t a = vreinterpretq_u8_s8(word[1]), b = vreinterpretq_u8_s8(word[2]);
+    const uint8x16_t c = vreinterpretq_u8_s8(word[3]);
+    const uint16x8_t halves = vreinterpretq_u16_s8(word[0]);
+    const uint16x8_t d = vuzp1q_u16(halves, halves), dmin = vuzp2q_u16(halves, halves);
+    h->d = vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(d)));
+    h->m = vnegq_f32(vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(dmin))));
+    h->scale[0] = vreinterpretq_s8_u8(vandq_u8(a, low6));
+    h->min[0] = vreinterpretq_s8_u8(vandq_u8(b, low6));
+    h->scale[1] = vreinterpretq_s8_u8(vorrq_u8(vandq_u8(c, low4), vandq_u8(vshrq_n_u8(a, 2), top)));
+    h->min[1] = vreinterpretq_s8_u8(vorrq_u8(vshrq_n_u8(c, 4), vandq_u8(vshrq_n_u8(b, 2), top)));
+}
+
+#define q4_k_heads_arm k_heads_arm
+#define q5_k_heads_arm k_heads_arm
+
+QUANT_INLINE int8x16x2_t q4_k_codes_arm(const uint8_t *block, int s)
+{
+    const struct q4_k_block *w = (const void *)block;
+    const uint8x16x2_t v = super_arm_load(w->q + s / 2 * 32);
+    int8x16x2_t code;
+    EACH (i, 2) code.val[i] = s % 2 ? arm_high_nibbles(v.val[i]) : arm_low_nibbles(v.val[i]);
+    return code;
+}
+
+QUANT_INLINE int8x16x2_t q5_k_codes_arm(const uint8_t *block, int s)
+{
+    const struct q5_k_block *w = (const void *)block;
+    const uint8x16x2_t v = super_arm_load(w->q + s / 2 * 32), high = super_arm_load(w->high);
+    int8x16x2_t code;
+    EACH (i, 2) {
+        const int8x16_t low = s % 2 ? arm_high_nibbles(v.val[i]) : arm_low_nibbles(v.val[i]);
+        code.val[i] = vorrq_s8(low, vreinterpretq_s8_u8(super_arm_where(high.val[i], s, 16)));
+    }
+    return code;
+}
+
+/* ---- Q6_K, Q2_K, Q3_K, TQ2_0: elements 128h + 32g + l, s = 4h + g ---- */
+
+QUANT_INLINE int8x16_t q6_k_scales_arm(const uint8_t *block)
+{
+    return vld1q_s8(((const struct q6_k_block *)(const void *)block)->scale);
+}
+SUPER_ARM_HEADS(q6_k, offsetof(struct q6_k_block, d), 1.0f)
+
+QUANT_INLINE int8x16x2_t q6_k_codes_arm(const uint8_t *block, int s)
+{
+    const struct q6_k_block *w = (const void *)block;
+    const uint8x16x2_t v = super_arm_load(w->low + s / 4 * 64 + s % 2 * 32);
+    const uint8x16x2_t high = super_arm_load(w->high + s / 4 * 32);
+    int8x16x2_t code;
+    EACH (i, 2) {
+        const int8x16_t low = s % 4 < 2 ? arm_low_nibbles(v.val[i]) : arm_high_nibbles(v.val[i]);
+        const uint8x16_t top = vshlq_n_u8(super_arm_two_bits(high.val[i], s % 4), 4);
+        code.val[i] = super_arm_sum(vorrq_u8(vreinterpretq_u8_s8(low), top), -32);
+    }
+    return code;
+}
+
+QUANT_INLINE int8x16_t q2_k_scales_arm(const uint8_t *block)
+{
+    return arm_low_nibbles(vld1q_u8(block));
+}
+
+QUANT_INLINE int8x16_t q2_k_minima_arm(const uint8_t *block)
+{
+    return arm_high_nibbles(vld1q_u8(block));
+}
+
+QUANT_INLINE void q2_k_heads_arm(const uint8_t *const block[4], struct super_heads *h)
+{
+    h->d = arm_halves(block, offsetof(struct q2_k_block, d));
+    h->m = vnegq_f32(arm_halves(block, offsetof(struct q2_k_block, dmin)));
+    super_arm_by_row(q2_k_scales_arm, block, h->scale);
+    super_arm_by_row(q2_k_minima_arm, block, h->min);
+}
+
+QUANT_INLINE int8x16x2_t q2_k_codes_arm(const uint8_t *block, int s)
+{
+    const struct q2_k_block *w = (const void *)block;
+    const uint8x16x2_t v = super_arm_load(w->q + s / 4 * 32);
+    int8x16x2_t code;
+    EACH (i, 2) code.val[i] = vreinterpretq_s8_u8(super_arm_two_bits(v.val[i], s % 4));
+    return code;
+}
+
+QUANT_INLINE int8x16_t q3_k_scales_arm(const uint8_t *block)
+{
+    const struct q3_k_block *w = (const void *)block;
+    const int8x16_t down =
+        vcombine_s8(vcreate_s8(0xfefefefe00000000), vcreate_s8(0xfafafafafcfcfcfc));
+    const uint8x8_t v = vld1_u8(w->scale);
+    const uint8x16_t low = vcombine_u8(vand_u8(v, vdup_n_u8(15)), vshr_n_u8(v, 4));
+    const uint8x16_t two = vreinterpretq_u8_u32(vdupq_n_u32(quant_load32(w->scale + 8)));
+    const uint8x16_t high = vandq_u8(vshlq_u8(two, down), vdupq_n_u8(3));
+    return super_arm_sum(vorrq_u8(low, vshlq_n_u8(high, 4)), -32);
+}
+SUPER_ARM_HEADS(q3_k, offsetof(struct q3_k_block, d), 1.0f)
+
+QUANT_INLINE int8x16x2_t q3_k_codes_arm(const uint8_t *block, int s)
+{
+    const struct q3_k_block *w = (const void *)block;
+    const uint8x16x2_t v = super_arm_load(w->q + s / 4 * 32), high = super_arm_load(w->high);
+    int8x16x2_t code;
+    EACH (i, 2)
+        code.val[i] = super_arm_sum(
+            vorrq_u8(super_arm_two_bits(v.val[i], s % 4), super_arm_where(high.val[i], s, 4)), -4);
+    return code;
+}
+
+QUANT_INLINE void tq2_0_heads_arm(const uint8_t *const block[4], struct super_heads *h)
+{
+    h->d = arm_halves(block, offsetof(struct tq2_0_block, d));
+    h->scale[0] = h->scale[1] = super_arm_ones();
+}
+
+QUANT_INLINE int8x16x2_t tq2_0_codes_arm(const uint8_t *block, int s)
+{
+    const struct tq2_0_block *w = (const void *)block;
+    const uint8x16x2_t v = super_arm_load(w->q + s / 4 * 32);
+    int8x16x2_t code;
+    EACH (i, 2) code.val[i] = super_arm_sum(super_arm_two_bits(v.val[i], s % 4), -TQ2_0_OFFSET);
+    return code;
+}
+
+/* ---- TQ1_0 ---- */
+
+QUANT_INLINE void tq1_0_heads_arm(const uint8_t *const block[4], struct super_heads *h)
+{
+    h->d = arm_halves(block, offsetof(struct tq1_0_block, d));
+    h->scale[0] = h->scale[1] = super_arm_ones();
+}
+
+/* The digits of fractions of 256 that were multiplied by 3^n, less 1: the digit is 0 below 86, 2
+ * from 171 on. */
+QUANT_INLINE int8x16_t tq1_0_digits_arm(uint8x16_t v, uint8x16_t power)
+{
+    const uint8x16_t part = vmulq_u8(v, power);
+    const uint8x16_t least = vsubq_u8(vdupq_n_u8(255), vcgeq_u8(part, vdupq_n_u8(86)));
+    return vreinterpretq_s8_u8(vsubq_u8(least, vcgeq_u8(part, vdupq_n_u8(171))));
+}
+
+QUANT_INLINE int8x16x2_t tq1_0_codes_arm(const uint8_t *block, int s)
+{
+    const struct tq1_0_block *w = (const void *)block;
+    int8x16x2_t code;
+    EACH (i, 2) {
+        const int n = s < 5 ? s : 2 * (s - 5) + i; /* 5: in `high` */
+        uint8x16_t v = vld1q_u8(w->q + (s < 5 ? 16 * i : 32));
+        uint8x16_t power = vdupq_n_u8(n < 5 ? tq1_0_powers[n] : 0);
+        if (n == 5) {
+            v = vreinterpretq_u8_u32(vdupq_n_u32(quant_load32(w->high)));
+            power = vcombine_u8(vcreate_u8(0x0303030301010101), vcreate_u8(0x1b1b1b1b09090909));
+        }
+        code.val[i] = tq1_0_digits_arm(v, power);
+    }
+    return code;
+}
+
+/* ---- Q8_K ---- */
+
+QUANT_INLINE void q8_k_heads_arm(const uint8_t *const block[4], struct super_heads *h)
+{
+    float d[4];
+    EACH (r, 4) memcpy(d + r, block[r], sizeof d[r]);
+    h->d = vld1q_f32(d);
+    h->scale[0] = h->scale[1] = super_arm_ones();
+}
+
+QUANT_INLINE int8x16x2_t q8_k_codes_arm(const uint8_t *block, int s)
+{
+    const int8_t *q = ((const struct q8_k_block *)(const void *)block)->q + 32 * s;
+    return (int8x16x2_t){{vld1q_s8(q), vld1q_s8(q + 16)}};
+}
+
+/* ---- IQ4_XS ---- */
+
+QUANT_INLINE int8x16_t iq4_xs_scales_arm(const uint8_t *block)
+{
+    const struct iq4_xs_block *w = (const void *)block;
+    const int16x8_t down = {0, -2, -4, -6, -8, -10, -12, -14};
+    const uint8x8_t v = vcreate_u8(quant_load32(w->scale_low));
+    const uint8x8_t low = vzip1_u8(vand_u8(v, vdup_n_u8(15)), vshr_n_u8(v, 4));
+    const uint8x8_t high =
+        vand_u8(vmovn_u16(vshlq_u16(vdupq_n_u16(w->scale_high), down)), vdup_n_u8(3));
+    return super_arm_sum(vcombine_u8(vorr_u8(low, vshl_n_u8(high, 4)), vdup_n_u8(0)), -32);
+}
+SUPER_ARM_HEADS(iq4_xs, 0, 1.0f)
+
+QUANT_INLINE int8x16x2_t iq4_xs_codes_arm(const uint8_t *block, int s)
+{
+    const struct iq4_xs_block *w = (const void *)block;
+    const int8x16_t book = vld1q_s8(quant_codebook_iq4);
+    const uint8x16_t v = vld1q_u8(w->q + 16 * s);
+    return (int8x16x2_t){
+        {vqtbl1q_s8(book, vandq_u8(v, vdupq_n_u8(15))), vqtbl1q_s8(book, vshrq_n_u8(v, 4))}};
+}
+
+/* ---- Types with grids ---- */
+
+QUANT_INLINE int8x16_t iq2_xxs_scales_arm(const uint8_t *block)
+{
+    const struct iq2_xxs_block *w = (const void *)block;
+    const uint32x4_t v[4] = {
+        vreinterpretq_u32_u8(vld1q_u8(w->sub[0].q)), vreinterpretq_u32_u8(vld1q_u8(w->sub[2].q)),
+        vreinterpretq_u32_u8(vld1q_u8(w->sub[4].q)), vreinterpretq_u32_u8(vld1q_u8(w->sub[6].q))};
+    return super_arm_tails(vuzp2q_u32(v[0], v[1]), vuzp2q_u32(v[2], v[3]));
+}
+SUPER_ARM_HEADS(iq2_xxs, 0, 0.125f)
+SUPER_ARM_GRID(iq2_xxs)
+
+QUANT_INLINE int8x16_t iq2_xs_scales_arm(const uint8_t *block)
+{
+    return super_arm_odd(vld1_u8(((const struct iq2_xs_block *)(const void *)block)->scale));
+}
+SUPER_ARM_HEADS(iq2_xs, 0, 0.125f)
+SUPER_ARM_GRID(iq2_xs)
+
+QUANT_INLINE int8x16_t iq2_s_scales_arm(const uint8_t *block)
+{
+    return super_arm_odd(vld1_u8(((const struct iq2_s_block *)(const void *)block)->scale));
+}
+SUPER_ARM_HEADS(iq2_s, 0, 0.125f)
+SUPER_ARM_GRID(iq2_s)
+
+QUANT_INLINE int8x16_t iq3_xxs_scales_arm(const uint8_t *block)
+{
+    const struct iq3_xxs_block *w = (const void *)block;
+    return super_arm_tails(vreinterpretq_u32_u8(vld1q_u8(w->tail[0])),
+                           vreinterpretq_u32_u8(vld1q_u8(w->tail[4])));
+}
+SUPER_ARM_HEADS(iq3_xxs, 0, 0.25f)
+SUPER_ARM_GRID(iq3_xxs)
+
+QUANT_INLINE int8x16_t iq3_s_scales_arm(const uint8_t *block)
+{
+    return super_arm_odd(
+        vcreate_u8(quant_load32(((const struct iq3_s_block *)(const void *)block)->scale)));
+}
+SUPER_ARM_HEADS(iq3_s, 0, 1.0f)
+SUPER_ARM_GRID(iq3_s)
+
+QUANT_INLINE int8x16_t iq1_s_scales_arm(const uint8_t *block)
+{
+    const struct iq1_s_block *w = (const void *)block;
+    const uint16x8_t high = vreinterpretq_u16_u8(vld1q_u8(w->high[0]));
+    const uint8x8_t n = vand_u8(vshrn_n_u16(vshrq_n_u16(high, 4), 8), vdup_n_u8(7));
+    return super_arm_sum(vcombine_u8(vadd_u8(n, n), vdup_n_u8(0)), 1);
+}
+SUPER_ARM_HEADS(iq1_s, 0, 0.125f)
+
+QUANT_INLINE int8x16x2_t iq1_s_codes_arm(const uint8_t *block, int s)
+{
+    const struct iq1_s_block *w = (const void *)block;
+    const int8x16_t shift = vdupq_n_s8(quant_load16(w->high[s]) & 0x8000 ? -1 : 1);
+    int8x16x2_t code = super_arm_entries(iq1_s_entry, block, s);
+    EACH (i, 2) code.val[i] = vaddq_s8(code.val[i], shift);
+    return code;
+}
+
+QUANT_INLINE int8x16_t iq1_m_scales_arm(const uint8_t *block)
+{
+    const struct iq1_m_block *w = (const void *)block;
+    const int16x8_t down = {0, -3, -6, -9, 0, -3, -6, -9};
+    const uint16x8_t seven = vdupq_n_u16(7);
+    const uint16x4_t v = vreinterpret_u16_u8(vld1_u8(w->scale[0]));
+    const uint16x8_t first = vcombine_u16(vdup_lane_u16(v, 0), vdup_lane_u16(v, 1));
+    const uint16x8_t second = vcombine_u16(vdup_lane_u16(v, 2), vdup_lane_u16(v, 3));
+    const uint8x16_t n = vcombine_u8(vmovn_u16(vandq_u16(vshlq_u16(first, down), seven)),
+                                     vmovn_u16(vandq_u16(vshlq_u16(second, down), seven)));
+    return super_arm_sum(vaddq_u8(n, n), 1);
+}
+
+QUANT_INLINE void iq1_m_heads_arm(const uint8_t *const block[4], struct super_heads *h)
+{
+    uint16_t d[4];
+    EACH (r, 4) d[r] = iq1_m_head(block[r]);
+    h->d = vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(d))), 0.125f);
+    super_arm_by_row(iq1_m_scales_arm, block, h->scale);
+}
+
+QUANT_INLINE int8x16x2_t iq1_m_codes_arm(const uint8_t *block, int s)
+{
+    const struct iq1_m_block *w = (const void *)block;
+    int8x16x2_t code = super_arm_entries(iq1_m_entry, block, s);
+    EACH (i, 2) {
+        const int8_t a = iq1_m_high(w, 4 * s + 2 * i) & 8 ? -1 : 1;
+        const int8_t b = iq1_m_high(w, 4 * s + 2 * i + 1) & 8 ? -1 : 1;
+        code.val[i] = vaddq_s8(code.val[i], vcombine_s8(vdup_n_s8(a), vdup_n_s8(b)));
+    }
+    return code;
+}
+
+#endif

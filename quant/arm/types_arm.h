@@ -1,0 +1,14 @@
+/* quant/arm/types_arm.h: private to quant/arm/: the kernels of types and activation forms for
+ * 64-bit ARM, by level. */
+#ifndef QUANT_ARM_TYPES_ARM_H
+#define QUANT_ARM_TYPES_ARM_H
+
+#include "quant/types.h"
+
+/* By id; a level has the kernels that its instructions change. */
+extern const struct quant_kernel quant_arm_neon[QUANT_ID_COUNT], quant_arm_dotprod[QUANT_ID_COUNT],
+    quant_arm_i8mm[QUANT_ID_COUNT], quant_arm_floats[QUANT_ID_COUNT];
+extern const struct quant_act_kernel quant_arm_act;
+extern const struct quant_search quant_search_neon;
+
+#endif

@@ -1,0 +1,328 @@
+/* quant/interleaved.c: types of ik_llama.cpp whose rows are stored in groups of 4, 8 or 16
+ * ("repacked"), which no kernel reads: a row of a group becomes a row of the type that is not
+ * interleaved, with the same fields in other places (quant_row_separate).
+ *
+ * The blocks of a group's rows are interleaved, each group of blocks as long as they are together;
+ * before them are the headers of the rows, if the type has them. Fields, for row r of R; column c
+ * of each 32 elements:
+ *
+ *     d               of row r at 2r
+ *     four (64 bytes) index of column c: in byte 16(c / 16) + 32(c % 8 / 4) + 4r + c % 4, the low
+ *                     nibble if c % 16 < 8
+ *     two (32 bytes)  byte 16(c / 16) + 4r + c % 4, bits 2m + 1 and 2m with m = c % 16 / 4
+ *     scales          number n = 8k + 4h + r, of half h of 32-block k (or 8k + r of a whole one): low
+ *                     bits in nibbles (quant_nibble), high ones in pairs of bits */
+#include "quant/block32/iq4_nl.h"
+#include "quant/block32/q4_0.h"
+#include "quant/block32/q5_0.h"
+#include "quant/block32/q6_0.h"
+#include "quant/block32/q8_0.h"
+#include "quant/super/iq2_k.h"
+#include "quant/super/iq3_k.h"
+#include "quant/super/iq4_k.h"
+#include "quant/super/iq4_ks.h"
+#include "quant/super/iq4_xs.h"
+#include "quant/super/iq5_k.h"
+#include "quant/super/iq5_ks.h"
+
+/* ---- Fields of groups ---- */
+
+/* The byte of column c of row r in a field with 16 bytes for each half. */
+static int byte_of(int r, int c)
+{
+    return c / 16 * 16 + 4 * r + c % 4;
+}
+
+static int four(const uint8_t *q, int r, int c)
+{
+    return q[byte_of(r, c) + c % 8 / 4 * 32] >> c % 16 / 8 * 4 & 15;
+}
+
+static int two(const uint8_t *q, int r, int c)
+{
+    return q[byte_of(r, c)] >> c % 16 / 4 * 2 & 3;
+}
+
+/* Bit 2l + high of byte 4r + c % 4, with the l of `four`'s byte. */
+static int fifth(const uint8_t *high, int r, int c)
+{
+    return high[4 * r + c % 4] >> (c % 8 / 4 * 4 + c / 16 * 2 + c % 16 / 8) & 1;
+}
+
+/* Nibble n of m bytes, first the low ones; bits 5 and 4 of n from m bytes, first the lowest. */
+static int nibble_of(const uint8_t *at, int m, int n)
+{
+    return at[n % m] >> n / m * 4 & 15;
+}
+
+static int high_of(const uint8_t *at, int m, int n)
+{
+    return (at[n % m] >> n / m * 2 & 3) << 4;
+}
+
+/* ---- Fields of rows ---- */
+
+/* A group's fields before the codes of the types with 16 scales. */
+struct head {
+    uint16_t d[4];
+    uint8_t bits[8]; /* [4h + r]: bit k belongs to half h of 32-block k */
+};
+
+static uint16_t bits_of(const uint8_t bits[8], int r)
+{
+    unsigned all = 0;
+    for (int s = 0; s < 16; s++) all |= (bits[s % 2 * 4 + r] >> s / 2 & 1u) << s;
+    return (uint16_t)all;
+}
+
+/* The scale of 16 elements s of row r. */
+static int number(int s, int r)
+{
+    return s / 2 * 8 + s % 2 * 4 + r;
+}
+
+static void put_nibble(uint8_t *pairs, int i, int value)
+{
+    pairs[i / 2] |= (uint8_t)(value << i % 2 * 4);
+}
+
+static void put_nibbles_16(const uint8_t *q, int r, uint8_t to[128])
+{
+    for (int i = 0; i < SUPER_LEN; i++)
+        to[i / 32 * 16 + i % 16] |= (uint8_t)(four(q + i / 32 * 64, r, i % 32) << i / 16 % 2 * 4);
+}
+
+static void put_nibbles_32(const uint8_t *q, int r, uint8_t to[128])
+{
+    for (int i = 0; i < SUPER_LEN; i++)
+        to[i / 64 * 32 + i % 32] |= (uint8_t)(four(q + i / 32 * 64, r, i % 32) << i / 32 % 2 * 4);
+}
+
+static void put_pairs(const uint8_t *q, int r, uint8_t to[64])
+{
+    for (int i = 0; i < SUPER_LEN; i++)
+        to[i / 128 * 32 + i % 32] |= (uint8_t)(two(q + i / 32 * 32, r, i % 32) << i / 32 % 4 * 2);
+}
+
+static void put_fifths(const uint8_t *high, int r, uint8_t to[32])
+{
+    for (int i = 0; i < SUPER_LEN; i++)
+        to[i % 32] |= (uint8_t)(fifth(high + i / 32 * 16, r, i % 32) << i / 32);
+}
+
+/* The 6-bit scales of IQ4_K and IQ5_K. */
+static void put_scales(const uint8_t *high, const uint8_t *low, int r, uint8_t to_high[4],
+                       uint8_t to_low[8])
+{
+    for (int s = 0; s < 16; s++) {
+        put_nibble(to_low, s, nibble_of(low, 32, number(s, r)));
+        to_high[s / 4] |= (uint8_t)(high_of(high, 16, number(s, r)) >> 4 << s % 4 * 2);
+    }
+}
+
+/* ---- Types ---- */
+
+static void iq2_k_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        struct head head;
+        uint8_t scale[32], q[256];
+    } *from = (const void *)group;
+    struct iq2_k_block *to = block;
+    to->d = from->head.d[r];
+    to->bits = bits_of(from->head.bits, r);
+    for (int s = 0; s < 16; s++) put_nibble(to->scale, s, nibble_of(from->scale, 32, number(s, r)));
+    put_pairs(from->q, r, to->q);
+}
+
+static void iq3_k_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        struct head head;
+        uint8_t sign[8], scale[32], q[256], high[128];
+    } *from = (const void *)group;
+    struct iq3_k_block *to = block;
+    to->d = from->head.d[r];
+    to->bits = bits_of(from->head.bits, r);
+    for (int s = 0; s < 16; s++) {
+        const int n = number(s, r);
+        put_nibble(to->scale, s, nibble_of(from->scale, 32, n));
+        to->sign |= (uint16_t)((from->sign[n % 8] >> n / 8 & 1) << s);
+    }
+    put_pairs(from->q, r, to->q);
+    for (int i = 0; i < SUPER_LEN; i++) {
+        const int c = i % 32, high = from->high[i / 32 * 16 + 4 * r + c % 4];
+        to->high[c] |= (uint8_t)((high >> c / 4 & 1) << i / 32);
+    }
+}
+
+static void iq4_k_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        struct head head;
+        uint8_t scale_high[16], scale_low[32], q[512];
+    } *from = (const void *)group;
+    struct iq4_k_block *to = block;
+    to->d = from->head.d[r];
+    to->bits = bits_of(from->head.bits, r);
+    put_scales(from->scale_high, from->scale_low, r, to->scale_high, to->scale_low);
+    put_nibbles_16(from->q, r, to->q);
+}
+
+static void iq5_k_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        struct head head;
+        uint8_t scale_high[16], scale_low[32], q[512], high[128];
+    } *from = (const void *)group;
+    struct iq5_k_block *to = block;
+    to->d = from->head.d[r];
+    to->bits = bits_of(from->head.bits, r);
+    put_scales(from->scale_high, from->scale_low, r, to->scale_high, to->scale_low);
+    put_nibbles_32(from->q, r, to->q);
+    put_fifths(from->high, r, to->high);
+}
+
+static void iq4_ks_separate(const uint8_t *group, int r, void *block)
+{
+    struct iq4_ks_block *to = block;
+    for (int s = 0; s < 8; s++) to->scale[s] = group[4 * s + r];
+    put_nibbles_16(group + 32, r, to->q);
+}
+
+static void iq5_ks_separate(const uint8_t *group, int r, void *block)
+{
+    struct iq5_ks_block *to = block;
+    for (int s = 0; s < 8; s++) to->scale[s] = group[4 * s + r];
+    put_nibbles_32(group + 32, r, to->q);
+    put_fifths(group + 32 + 512, r, to->high);
+}
+
+/* Low nibbles of 8 columns at a time, of which 4 are in the high nibbles. */
+static void iq4_xs_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        uint16_t d[8];
+        uint8_t scale_high[16], scale_low[32], q[1024];
+    } *from = (const void *)group;
+    struct iq4_xs_block *to = block;
+    to->d = from->d[r];
+    for (int s = 0; s < 8; s++) {
+        const int n = 8 * s + r;
+        put_nibble(to->scale_low, s, nibble_of(from->scale_low, 32, n));
+        to->scale_high |= (uint16_t)(high_of(from->scale_high, 16, n) >> 4 << 2 * s);
+    }
+    for (int i = 0; i < SUPER_LEN; i++) {
+        const int c = i % 32, q = from->q[i / 32 * 128 + c / 8 * 32 + 4 * r + c % 4];
+        to->q[i / 32 * 16 + i % 16] |= (uint8_t)((q >> c % 8 / 4 * 4 & 15) << c / 16 * 4);
+    }
+}
+
+/* The codes of 32 columns in `four`, as nibbles of a block. */
+static void put_block(const uint8_t *q, int r, uint8_t to[16])
+{
+    uint8_t code[32];
+    for (int c = 0; c < 32; c++) code[c] = (uint8_t)four(q, r, c);
+    quant_join_nibbles(code, to);
+}
+
+static void iq4_nl_separate(const uint8_t *group, int r, void *block)
+{
+    struct iq4_nl_block *to = block;
+    to->d = quant_load16(group + 2 * r);
+    put_block(group + 8, r, to->qs);
+}
+
+static void q5_0_separate(const uint8_t *group, int r, void *block)
+{
+    struct q5_0_block *to = block;
+    uint8_t code[32];
+    to->d = quant_load16(group + 2 * r);
+    put_block(group + 24, r, to->qs);
+    for (int c = 0; c < 32; c++) /* bit l, or 4 + l of high nibbles, with the l of `four`'s byte */
+        code[c] = (uint8_t)(group[8 + 4 * r + c % 4] >>
+                                (c % 16 / 8 * 4 + c % 8 / 4 * 2 + c / 16) % 8 << 4 &
+                            16);
+    quant_put_fifth_bits(code, to->qh);
+}
+
+static void q6_0_separate(const uint8_t *group, int r, void *block)
+{
+    struct q6_0_block *to = block;
+    uint8_t code[32];
+    to->d = quant_load16(group + 2 * r);
+    put_block(group + 40, r, to->qs);
+    for (int c = 0; c < 32; c++)
+        code[c] =
+            (uint8_t)((group[8 + byte_of(r, c)] >> (c % 8 / 4 * 2 + c % 16 / 8 * 4) & 3) << 4);
+    quant_put_top_bits(code, to->qh);
+}
+
+static void q4_0_separate(const uint8_t *group, int r, void *block)
+{
+    struct q4_0_block *to = block;
+    to->d = quant_load16(group + 2 * r);
+    for (int l = 0; l < 16; l += 4) memcpy(to->qs + l, group + 16 + 8 * l + 4 * r, 4);
+}
+
+static void q8_0_separate(const uint8_t *group, int r, void *block)
+{
+    struct q8_0_block *to = block;
+    to->d = quant_load16(group + 2 * r);
+    for (int c = 0; c < 32; c += 4) memcpy(to->qs + c, group + 16 + 8 * c + 4 * r, 4);
+}
+
+/* Two columns at a time. */
+static void bf16_separate(const uint8_t *group, int r, void *block)
+{
+    memcpy(block, group + 4 * r, 4);
+}
+
+static const struct {
+    enum quant_id id, plain;
+    int64_t len; /* elements of a block, as the function sees it */
+    void (*separate)(const uint8_t *group, int r, void *block);
+} types[] = {
+    {QUANT_IQ2_K_R4, QUANT_IQ2_K, 256, iq2_k_separate},
+    {QUANT_IQ3_K_R4, QUANT_IQ3_K, 256, iq3_k_separate},
+    {QUANT_IQ4_K_R4, QUANT_IQ4_K, 256, iq4_k_separate},
+    {QUANT_IQ5_K_R4, QUANT_IQ5_K, 256, iq5_k_separate},
+    {QUANT_IQ4_KS_R4, QUANT_IQ4_KS, 256, iq4_ks_separate},
+    {QUANT_IQ5_KS_R4, QUANT_IQ5_KS, 256, iq5_ks_separate},
+    {QUANT_IQ4_XS_R8, QUANT_IQ4_XS, 256, iq4_xs_separate},
+    {QUANT_IQ4_NL_R4, QUANT_IQ4_NL, 32, iq4_nl_separate},
+    {QUANT_Q4_0_R8, QUANT_Q4_0, 32, q4_0_separate},
+    {QUANT_Q5_0_R4, QUANT_Q5_0, 32, q5_0_separate},
+    {QUANT_Q6_0_R4, QUANT_Q6_0, 32, q6_0_separate},
+    {QUANT_Q8_0_R8, QUANT_Q8_0, 32, q8_0_separate},
+    {QUANT_BF16_R16, QUANT_BF16, 2, bf16_separate},
+};
+enum { N_TYPES = sizeof types / sizeof *types };
+
+static int index_of(const struct quant_type *type)
+{
+    int i = 0;
+    while (i < N_TYPES && types[i].id != type->id) i++;
+    return i;
+}
+
+const struct quant_type *quant_type_plain(const struct quant_type *type)
+{
+    const int i = index_of(type);
+    return i < N_TYPES ? quant_type_by_id(types[i].plain) : NULL;
+}
+
+void quant_row_separate(const struct quant_type *type, int64_t k, const void *group, int r,
+                        void *row)
+{
+    const int i = index_of(type);
+    const struct quant_type *plain = quant_type_by_id(types[i].plain);
+    const size_t header = plain->header_bytes, rows = type->interleave;
+    const size_t bytes = (size_t)types[i].len / plain->block_len * plain->block_bytes;
+    const uint8_t *from = (const uint8_t *)group + rows * header;
+    uint8_t *to = (uint8_t *)row + header;
+    memset(row, 0, (size_t)quant_row_size(plain, k));
+    memcpy(row, (const uint8_t *)group + (size_t)r * header, header);
+    for (int64_t b = 0; b < k / types[i].len; b++, from += rows * bytes, to += bytes)
+        types[i].separate(from, r, to);
+}

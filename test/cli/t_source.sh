@@ -1,0 +1,46 @@
+# Models whose encoder reads the text before a decoder writes (T5), with random weights.
+. test/cli/lib.sh
+
+[ -x "$make_model" ] || { echo "skip: $make_model is not built"; finish; exit 0; }
+"$make_model" "$work/m.gguf" arch=t5 >/dev/null || exit 1
+run() { infer run -m "$work/m.gguf" -n 8 --ignore-eos --json "$@"; }
+ids() { sed -n 's/.*"ids":\(\[[^]]*\]\).*/\1/p' "$work/out"; }
+
+begin run_encodes_the_text_and_decodes_from_the_start
+run hello
+status 0
+err ''
+out_like '"prompt_tokens":6' # five bytes, and the token that begins the answer
+one=$(ids)
+for options in '-t 2' '-b 1' '--isa scalar' '--draft ngram'; do
+    # shellcheck disable=SC2086
+    run hello $options
+    [ "$(ids)" = "$one" ] || bad "$options: $(ids), not $one"
+done
+run hellp
+[ "$(ids)" != "$one" ] || bad 'the last letter has no effect'
+infer logits -m "$work/m.gguf" --ids '104 101 254 7 8' -o "$work/logits"
+status 0
+[ "$(wc -c <"$work/logits")" = $((3 * 300 * 4)) ] || bad "$(wc -c <"$work/logits") bytes of logits"
+
+long='a text that is long enough to be worth a place in the cache'
+begin a_stored_text_continues_with_the_same_bytes
+run "$long" --temp 0 --cache "$work/cache"
+first=$(ids)
+run "$long" --temp 0 --cache "$work/cache"
+status 0
+out_like '"cached_tokens":[1-9]'
+[ "$(ids)" = "$first" ] || bad "$(ids), not $first"
+
+begin other_commands_say_what_the_model_is
+infer score -m "$work/m.gguf" -p hello --continuation x
+status 3
+err_like 'encoder reads a text'
+infer logits -m "$work/m.gguf" --ids '1 2 3'
+status 1
+err_like 'no text for the encoder'
+infer inspect -m "$work/m.gguf"
+status 0
+out_like '^Memory|256 tokens'
+
+finish
