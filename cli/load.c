@@ -68,7 +68,8 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
     struct engine_options o = engine_options_default();
     o.n_threads = (int)values->threads;
     o.use_blas = values->blas;
-    o.columns = values->sparse;
+    o.columns = values->sparse && strcmp(values->sparse, "on") == 0;
+    o.predicts = values->sparse && strcmp(values->sparse, "predict") == 0;
     o.pin_threads = values->pin;
     o.plan_only = values->plan;
     if (values->isa && !cpu_level_by_name(values->isa, &o.level))
@@ -77,8 +78,18 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
     if (!m->engine) return false;
     m->model = model_open(m->file, m->engine, NULL, err);
     if (!m->model) base_error_set_file(err, gguf_path(m->file));
+    if (m->model && o.predicts && model_facts(m->model)->n_predictors == 0)
+        return base_fail_at(err, BASE_USAGE, "--sparse", -1,
+                            "predict: the model has no predictor (fc1 and fc2, in files of "
+                            "PowerInfer)");
     return m->model && cli_overrides_check(m->file, m->tokenizer != NULL, err) &&
            cli_adapters_open(&m->adapters, values, m->model, err) && base_goes_on(err);
+}
+
+void cli_model_add_approximate(const struct cli_model *m, struct base_buffer *out)
+{
+    if (m->engine->options.predicts)
+        base_buffer_add_text(out, ",\"approximate\":\"zeros are predicted\"");
 }
 
 bool cli_model_check(const struct gguf_file *file, struct base_error *err)
@@ -260,5 +271,8 @@ void cli_model_note(const struct cli_model *m)
              (double)model_session_cache_bytes(m->session) / 0x1p20,
              model_session_has_mtp(m->session) ? ", with an MTP layer" : "");
     cli_adapters_note(&m->adapters, m->model);
+    if (f->n_predictors)
+        cli_note("predictors of zeros in %u layers: %s", f->n_predictors,
+                 m->engine->options.predicts ? "used, so results are approximate" : "not used");
     note_unused(f->n_unused);
 }

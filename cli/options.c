@@ -174,10 +174,11 @@ static bool set_from_line(struct parser *p, const struct cli_option *o, const ch
                           int argc, char **argv, int *i, struct base_error *err)
 {
     const char *equals = argv[*i][1] == '-' ? strchr(argv[*i], '=') : NULL;
-    const char *text = attached ? attached : equals ? equals + 1 : "on";
+    const bool bare = o->bare && !(*i + 1 < argc && cli_is_choice(o->choices, argv[*i + 1]));
+    const char *text = attached ? attached : equals ? equals + 1 : bare ? o->bare : "on";
     p->given.values->source[row_of(o)].typed = attached ? o->alias[0] : argv[*i];
     if (strcmp(argv[*i], "-h") == 0) p->given.values->brief = true;
-    if (!attached && !equals && o->kind != CLI_FLAG) {
+    if (!attached && !equals && !bare && o->kind != CLI_FLAG) {
         char source[NAME_MAX_SIZE];
         snprintf(source, sizeof source, "--%s", o->name);
         if (++*i == argc)

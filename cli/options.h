@@ -62,10 +62,11 @@ struct cli_values {
     int64_t dimensions, diffusion_steps, diffusion_block;
     struct cli_integers pieces; /* --chunk N,OVERLAP */
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel, thread_counts, batch_sizes;
+    const char *sparse; /* on, off, predict, or NULL */
     bool decode, lines, csv, echo, json;
     bool show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
-    bool pure, dry_run, sparse, columns, zeros, process_output, keep_split, no_tensor_first, all;
+    bool pure, dry_run, columns, zeros, process_output, keep_split, no_tensor_first, all;
     bool metadata, tensors, plot, heat, profile, blas, pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;
     bool matrix, truncate, in_order;
@@ -115,6 +116,7 @@ struct cli_option {
     const char *value;     /* the name of the value in --help; NULL for flags */
     const char *standard;  /* the default as typed; NULL: none */
     double low, high;      /* range of numbers, both ends allowed */
+    const char *bare;      /* CLI_CHOICE: the value if no choice follows the name; NULL: none */
     const char *choices;   /* "md|json|csv"; CLI_CHOICE: one of them, CLI_CHOICES: "md,csv" */
     const char *excludes;  /* names of contradicting options, separated by spaces */
     const char *yields;    /* names of options: if one is on the line, the variable is ignored */

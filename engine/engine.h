@@ -14,6 +14,7 @@ struct engine_options {
     enum cpu_level level; /* a cap; cpu_level_best() for no cap */
     bool use_blas;        /* large F32 products by OpenBLAS (results may differ in the last bits) */
     bool columns;         /* models copy matrices whose inputs have many zeros by columns */
+    bool predicts;        /* models skip what predictors in their files expect to be zero */
     bool pin_threads;     /* bind thread i to the i-th allowed processor */
     bool plan_only;       /* graphs get addresses but no memory, and cannot run */
 };
@@ -29,6 +30,7 @@ struct engine_worker;
  * (engine/graph.h). */
 struct engine_product_inputs {
     const struct engine_tensor *w, *x, *ids;
+    bool transposed; /* w[k][n], of engine_mul_mat_transposed */
 };
 
 /* A callback for the inputs of all products of an engine's runs. Each worker that computes a part

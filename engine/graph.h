@@ -166,6 +166,12 @@ struct engine_tensor *engine_mul_mat_columns(struct engine_graph *g, struct engi
                                              struct engine_tensor *columns,
                                              struct engine_tensor *x);
 
+/* w[k][n] (any type with arithmetic) and x[T][k] F32 give [T][n]: sums of the rows of w, weighted
+ * by x. Rows where x is zero (of either sign) are left out, and not read if all of x are zero
+ * there. For ascending i with x[i] != 0, from +0: y = fmaf(w[i], x[i], y). */
+struct engine_tensor *engine_mul_mat_transposed(struct engine_graph *g, struct engine_tensor *w,
+                                                struct engine_tensor *x);
+
 /* y + s * B z: the second factor of a low-rank update. y[T][n] and z[T][r] F32, contiguous rows;
  * b[ceil(n / 64)][r][64] of any type with arithmetic: B^T in panels of 64 outputs, those past n do
  * not matter; s = scale[t] * factor, scale F32 [T], where T may be two dimensions of y and z. With

@@ -14,6 +14,7 @@ enum engine_unary {
     ENGINE_EXP,
     ENGINE_SQRT,
     ENGINE_SOFTPLUS,
+    ENGINE_STEP, /* 0 for x < 0, otherwise 1; NaN for NaN */
     ENGINE_UNARY_COUNT
 };
 

@@ -436,6 +436,11 @@ void gguf_close(struct gguf_file *file)
 
 /* ---- Look-up ---- */
 
+bool gguf_is_powerinfer(const struct gguf_file *file)
+{
+    return file->part[0].powerinfer;
+}
+
 uint32_t gguf_version(const struct gguf_file *file)
 {
     return file->part[0].version;

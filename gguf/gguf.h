@@ -1,10 +1,11 @@
 /* gguf/gguf.h: the GGUF container: reading (memory-mapped, read-only) and writing.
  *
  * Format: "GGUF" specification, versions 2 and 3, little-endian; split files named
- * NAME-00001-of-0000N.gguf. Contains the mapping, the metadata and the tensor directory; it does
- * not interpret keys (hyper-parameters, vocabularies), compute with tensors or print. Every count,
- * length, offset and type is checked against the size of the file, and every error is BASE_MODEL
- * with the byte offset and the key's or tensor's name. */
+ * NAME-00001-of-0000N.gguf; files of PowerInfer, which differ in the first four bytes. Contains the
+ * mapping, the metadata and the tensor directory; it does not interpret keys (hyper-parameters,
+ * vocabularies), compute with tensors or print. Every count, length, offset and type is checked
+ * against the size of the file, and every error is BASE_MODEL with the byte offset and the key's or
+ * tensor's name. */
 #ifndef GGUF_GGUF_H
 #define GGUF_GGUF_H
 
@@ -71,7 +72,11 @@ struct gguf_file *gguf_open_memory(const void *bytes, uint64_t size, const char 
  * NULL. */
 void gguf_close(struct gguf_file *file);
 
+/* Whether a file may begin with these four bytes. */
+bool gguf_is_magic(const char bytes[4]);
 uint32_t gguf_version(const struct gguf_file *file);
+/* Whether the (first) file begins with "PWRI" instead of "GGUF", as those of PowerInfer. */
+bool gguf_is_powerinfer(const struct gguf_file *file);
 const char *gguf_path(const struct gguf_file *file); /* of the first part */
 uint64_t gguf_size(const struct gguf_file *file);    /* bytes of all parts */
 int gguf_part_count(const struct gguf_file *file);
@@ -181,7 +186,9 @@ void gguf_writer_array(struct gguf_writer *w, const char *key, enum gguf_kind it
 /* A key of another file, unchanged. Writing the same key again replaces it. */
 void gguf_writer_copy_kv(struct gguf_writer *w, const struct gguf_kv *kv);
 
-/* Copies all metadata of a file (of its first part) except split.*. */
+/* Makes the file begin with the first four bytes of another one. */
+void gguf_writer_copy_magic(struct gguf_writer *w, const struct gguf_file *file);
+/* Copies all metadata of a file (of its first part) except split.*, and its first four bytes. */
 void gguf_writer_copy_metadata(struct gguf_writer *w, const struct gguf_file *file);
 
 /* Begins a part of a split model: tensors declared after this call are written to a separate file.

@@ -88,7 +88,12 @@ static const struct {
     {"FUGG", "this GGUF file is big-endian; only little-endian files are supported"},
 };
 
-static bool check_magic(struct gguf_cursor *c)
+bool gguf_is_magic(const char bytes[4])
+{
+    return memcmp(bytes, GGUF_MAGIC, 4) == 0 || memcmp(bytes, GGUF_MAGIC_POWERINFER, 4) == 0;
+}
+
+static bool check_magic(struct gguf_part *part, struct gguf_cursor *c)
 {
     if (c->size == 0) return gguf_cursor_fail(c, 0, "the file is empty");
     const char *magic = (const char *)c->bytes;
@@ -99,7 +104,8 @@ static bool check_magic(struct gguf_cursor *c)
         }
     }
     uint64_t compared = c->size < 4 ? c->size : 4;
-    if (memcmp(magic, "GGUF", compared) != 0) {
+    part->powerinfer = memcmp(magic, GGUF_MAGIC_POWERINFER, compared) == 0;
+    if (!part->powerinfer && memcmp(magic, GGUF_MAGIC, compared) != 0) {
         return gguf_cursor_fail(c, 0, "not a GGUF file: it does not begin with \"GGUF\"");
     }
     if (c->size < HEADER_SIZE) {
@@ -111,7 +117,7 @@ static bool check_magic(struct gguf_cursor *c)
 
 static bool parse_header(struct gguf_part *part, struct gguf_cursor *c)
 {
-    if (!check_magic(c)) return false;
+    if (!check_magic(part, c)) return false;
     uint32_t version = gguf_cursor_u32(c, "the version");
     uint32_t swapped = __builtin_bswap32(version);
     if (swapped >= 1 && swapped <= 255) {

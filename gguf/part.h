@@ -18,6 +18,7 @@ struct gguf_part {
     uint64_t device, inode; /* of the file; file.c sets these and changed_ns */
     int64_t changed_ns, written_ns;
     uint32_t version;
+    bool powerinfer; /* begins with GGUF_MAGIC_POWERINFER */
     uint64_t alignment;
     uint64_t head_end;   /* of the tensor directory */
     uint64_t data_start; /* of the tensor data in the file */
@@ -47,6 +48,11 @@ struct gguf_part_places gguf_part_places(const struct gguf_file *file, int part)
 /* general.alignment: a power of two. The specification requires a multiple of 8; the limit of 1 MiB
  * keeps padding from overflowing. */
 enum { GGUF_DEFAULT_ALIGNMENT = 32, GGUF_MIN_ALIGNMENT = 8, GGUF_MAX_ALIGNMENT = 1 << 20 };
+
+/* The first four bytes of a file, and those of files of PowerInfer, which are the same otherwise.
+ */
+#define GGUF_MAGIC            "GGUF"
+#define GGUF_MAGIC_POWERINFER "PWRI"
 
 enum { GGUF_MAX_NAME = 64, GGUF_MAX_KEY = 65535 }; /* bytes; limits of the specification */
 

@@ -55,6 +55,7 @@ struct gguf_writer {
     struct out_tensor *tensor;
     uint64_t tensor_count;
     uint64_t alignment;
+    const char *magic;
 
     uint32_t part_count; /* 0: not split */
     uint32_t part;       /* the part being written, from 0 */
@@ -81,6 +82,7 @@ struct gguf_writer *gguf_writer_new(struct base_error *err)
     }
     w->error = BASE_ERROR_INIT;
     w->alignment = GGUF_DEFAULT_ALIGNMENT;
+    w->magic = GGUF_MAGIC;
     w->source_fd = -1;
     base_output_init(&w->file);
     return w;
@@ -276,8 +278,14 @@ void gguf_writer_copy_kv(struct gguf_writer *w, const struct gguf_kv *kv)
     close_value(w, b);
 }
 
+void gguf_writer_copy_magic(struct gguf_writer *w, const struct gguf_file *file)
+{
+    w->magic = gguf_is_powerinfer(file) ? GGUF_MAGIC_POWERINFER : GGUF_MAGIC;
+}
+
 void gguf_writer_copy_metadata(struct gguf_writer *w, const struct gguf_file *file)
 {
+    gguf_writer_copy_magic(w, file);
     for (uint64_t i = 0; i < gguf_kv_count(file); i++)
         if (!gguf_str_begins(gguf_kv_at(file, i)->key, "split."))
             gguf_writer_copy_kv(w, gguf_kv_at(file, i));
@@ -487,7 +495,7 @@ static bool build_head(struct gguf_writer *w, uint64_t first, uint64_t count,
                        struct base_buffer *head, uint64_t *data_size)
 {
     uint64_t offset = 0, padded;
-    base_buffer_add(head, "GGUF", 4);
+    base_buffer_add(head, w->magic, 4);
     add_u32(head, VERSION);
     add_u64(head, count);
     add_metadata(w, head);

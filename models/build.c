@@ -44,8 +44,9 @@ static struct engine_tensor *build_parallel(struct model_builder *b, struct engi
     struct engine_tensor *m = l->mixer_norm_2.weight ? model_norm(b, x, &l->mixer_norm_2) : h;
     m = model_wanted_rows(b, build_mixer(b, m));
     struct engine_tensor *f = l->ffn_norm.weight ? model_norm(b, x, &l->ffn_norm) : h;
+    b->residual = model_wanted_rows(b, x);
     f = build_part(b, &l->ffn, model_wanted_rows(b, f));
-    x = engine_add(b->g, scaled(b, m), model_wanted_rows(b, x));
+    x = engine_add(b->g, scaled(b, m), b->residual);
     return model_named(b, engine_add(b->g, scaled(b, f), x), "layer_out");
 }
 
@@ -182,6 +183,7 @@ static struct engine_tensor *build_sum_norm(struct model_builder *b, struct engi
     x = model_norm(b, x, &l->mixer_post_norm);
     if (l->mixer_norm_2.weight) x = model_norm(b, engine_add(b->g, x, in), &l->mixer_norm_2);
     x = model_named(b, x, "ffn_in");
+    b->residual = x;
     x = engine_add(b->g, build_part(b, &l->ffn, x), x);
     return model_named(b, model_norm(b, x, &l->ffn_post_norm), "layer_out");
 }
@@ -218,8 +220,11 @@ static struct engine_tensor *build_embedding(const struct model_builder *b,
     if (p->ends.types.weight) /* all tokens are of type 0 */
         x = engine_add(b->g, x,
                        engine_view(b->g, p->ends.types.weight, 1, (int64_t[]){p->n_embd}, NULL, 0));
-    if (p->ends.positions)
-        x = engine_add(b->g, x, model_rows_of(b, p->ends.positions, b->positions));
+    struct engine_tensor *positions = p->ends.positions;
+    if (positions && row->first_position)
+        positions = engine_view(b->g, positions, 2, (int64_t[]){p->n_embd, p->n_ctx_train}, NULL,
+                                row->first_position * positions->nb[1]);
+    if (positions) x = engine_add(b->g, x, model_rows_of(b, positions, b->positions));
     if (row->embd_norm != MODEL_EMBD_NORM_NONE) x = model_norm(b, x, &p->ends.embd_norm);
     return engine_name(x, "embedding");
 }

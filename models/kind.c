@@ -22,6 +22,8 @@ static const struct kind architectures[] = {
              "belongs to"},
     {"controlvector", "a control vector, which changes another model: give that model's file, and "
                       "this one as its control vector"},
+    {"generic.gpu_index", "PowerInfer's division of a model between processor and GPU: give the "
+                          "model's file"},
     {"whisper", "a model for recognizing speech"},
     {"wavtokenizer-dec", "the decoder of a model for speech"},
     {"qwen3tts", "the part of a model for speech that writes codes of sounds"},

@@ -25,6 +25,7 @@ static void collect_facts(struct model *m)
                                                                   : MODEL_POOL_LAST,
                                     .n_pooled = model_pool_size(p, false),
                                     .n_rank = model_pool_size(p, true)};
+    m->facts.copied_bytes = m->weights.column_bytes;
     m->facts.shifted = p->shifted;
     m->facts.mask_id = p->mask_id;
     memcpy(m->facts.n_unused, m->weights.n_unused, sizeof m->facts.n_unused);
@@ -32,6 +33,8 @@ static void collect_facts(struct model *m)
         const struct gguf_tensor *t = gguf_tensor_at(m->file, i);
         if (t->type->act) m->facts.n_params += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
         m->facts.weight_bytes += t->size;
+        m->facts.n_predictors +=
+            gguf_str_begins(t->name, "blk.") && gguf_str_ends(t->name, ".fc1.weight");
     }
 }
 
@@ -55,7 +58,9 @@ struct model *model_open(const struct gguf_file *file, struct engine *engine,
     m->file = file;
     m->engine = engine;
     bool ok = model_params_read(&m->params, file, err);
+    m->params.predicts = engine->options.predicts;
     m->params.makes_columns = engine->options.columns && !engine->options.plan_only;
+    m->params.plans_columns = engine->options.columns && engine->options.plan_only;
     if (ok && placement) place_layers(&m->params, placement);
     if (!ok || !model_weights_bind(&m->weights, &m->params, file, err)) {
         base_error_set_file(err, gguf_path(file));

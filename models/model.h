@@ -29,8 +29,9 @@ struct model_facts { /* what callers may read of a model */
     const char *arch;
     uint32_t n_vocab, n_ctx_train, n_layer, n_embd, n_head, n_head_kv;
     uint64_t n_params, weight_bytes;
-    bool has_mtp;     /* the file has an MTP layer: model_seq_draft works */
-    bool writes;      /* token by token; encoders have no logits */
+    uint64_t copied_bytes; /* of copies by columns that were made, or planned */
+    bool has_mtp;          /* the file has an MTP layer: model_seq_draft works */
+    bool writes;           /* token by token; encoders have no logits */
     int32_t start_id; /* sequences begin with a text for an encoder, then this token; -1: none */
     bool diffusion;   /* a text is written as a whole, by replacing mask tokens */
     bool shifted;    /* a diffusion model's logits of a token are those of the position before it */
@@ -40,6 +41,7 @@ struct model_facts { /* what callers may read of a model */
     enum model_pooling pooling; /* of the file */
     enum model_pooling rank_of; /* MODEL_POOL_RANK reads the row of this one */
     uint32_t n_pooled, n_rank;  /* numbers of an embedding and of scores; 0: no classifier */
+    uint32_t n_predictors;      /* layers with a predictor of the zeros of their network; 0: none */
     uint32_t n_unused[MODEL_UNUSED_COUNT]; /* numbers of tensors; [MODEL_USED] is 0 */
 };
 

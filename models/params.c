@@ -87,7 +87,8 @@ static bool read_vocab(struct model_params *p, const struct gguf_file *file, str
 }
 
 /* Reads the activation of the feed-forward networks, which files of models that were trained
- * further with ReLU need: their architecture is that of the original. */
+ * further with ReLU need: their architecture is that of the original. Files with ffn_down
+ * transposed, those of PowerInfer, are of models with ReLU. */
 static bool read_activation(struct model_reader *r, struct model_params *p)
 {
     static const char *const names[ENGINE_UNARY_COUNT] = {
@@ -96,7 +97,7 @@ static bool read_activation(struct model_reader *r, struct model_params *p)
         [ENGINE_RELU] = "relu",         [ENGINE_RELU_SQR] = "relu_sqr"};
     static const char key[] = "feed_forward.activation";
     struct gguf_str name = {NULL, 0};
-    p->act = p->arch->ffn.act;
+    p->act = model_reader_tensor(r, 0, "ffn_down_t.weight") ? ENGINE_RELU : p->arch->ffn.act;
     if (!gguf_get_str(r->file, model_reader_key(r, key), &name, r->err)) return false;
     if (!name.data) return true;
     for (int f = 0; f < ENGINE_UNARY_COUNT; f++)
@@ -124,7 +125,9 @@ static bool read_norm(struct model_reader *r, struct model_params *p)
         p->norm = p->norm_eps > 0.0f ? MODEL_RMS_NORM : MODEL_LAYER_NORM;
     }
     const bool rms = p->norm == MODEL_RMS_NORM || p->norm == MODEL_RMS_NORM_PLAIN;
-    if (!model_read_f32(r, rms ? rms_key : "attention.layer_norm_epsilon", MODEL_REQUIRED, 0.0f,
+    const enum model_need need = p->arch->norm_eps > 0.0f ? MODEL_OPTIONAL : MODEL_REQUIRED;
+    if (p->arch->norm_eps > 0.0f) p->norm_eps = p->arch->norm_eps;
+    if (!model_read_f32(r, rms ? rms_key : "attention.layer_norm_epsilon", need, 0.0f,
                         &p->norm_eps) ||
         !gguf_get_bool(r->file, model_reader_key(r, "use_parallel_residual"), &parallel, r->err) ||
         !gguf_get_bool(r->file, model_reader_key(r, "swin_norm"), &post, r->err))
@@ -173,8 +176,12 @@ static bool read_ends(struct model_reader *r, struct model_params *p)
     ends->n_types =
         row->token_types && types && types->ne[1] <= MODEL_MAX_DIM ? (uint32_t)types->ne[1] : 0;
     ends->n_embd_norm = row->embd_norm == MODEL_EMBD_NORM ? p->n_embd : 0;
-    ends->n_positions = row->positions && !p->arch->encoder ? p->n_ctx_train : 0;
-    ends->n_positions_must = row->positions && p->arch->encoder ? p->n_ctx_train : 0;
+    if (p->n_ctx_train <= row->first_position)
+        return model_reader_fail(r, "context_length", "too small");
+    const bool must = p->arch->encoder || row->first_position;
+    ends->n_positions = row->positions && !must ? p->n_ctx_train : 0;
+    ends->n_positions_must = row->positions && must ? p->n_ctx_train : 0;
+    p->n_ctx_train -= row->first_position;
     p->embd_scale = row->embd_scale == MODEL_EMBD_SQRT ? sqrtf((float)p->n_embd)
                     : row->embd_default > 0            ? row->embd_default
                                                        : 1.0f;

@@ -15,6 +15,7 @@ struct model_linear {
     struct engine_tensor *bias;    /* [outputs]; experts: [X][outputs] */
     struct engine_tensor *scale;   /* [1]; experts: [X] */
     struct engine_tensor *columns; /* the weight by columns (quant/columns.h), or NULL */
+    bool transposed;               /* the weight is [inputs][outputs] */
 };
 
 struct model_norm {
@@ -33,7 +34,8 @@ enum model_tensor_kind {
     MODEL_MATRIX, /* a pointer; NAME.weight of [outputs][inputs] */
     MODEL_NORM,   /* a model_norm; NAME.weight and NAME.bias of [outputs][inputs], as F32 */
     MODEL_LINEAR, /* a model_linear; NAME.weight, and NAME.bias and .scale if present */
-    MODEL_STACK   /* a model_linear of `depth` matrices, one per expert */
+    MODEL_STACK,  /* a model_linear of `depth` matrices, one per expert */
+    MODEL_TRANSPOSED /* a model_linear; NAME.weight of [inputs][outputs] */
 };
 
 enum model_need { MODEL_REQUIRED, MODEL_OPTIONAL };
@@ -186,7 +188,9 @@ struct model_params {
     float hyper_eps, hyper_magnitude;
     uint32_t set_aside;      /* of MODEL_ATTENDED: attn_res.block_size; 0: none */
     float situ, situ_linear; /* bounds of gated units; situ 0: none */
-    bool makes_columns;    /* matrices with many zeros as inputs are copied by columns when bound */
+    bool makes_columns; /* matrices with many zeros as inputs are copied by columns when bound, */
+    bool plans_columns; /* or the bytes of the copies are only counted */
+    bool predicts;      /* the predictors of zeros are used */
     enum engine_unary act; /* of feed-forward networks: the architecture's, or that of the file */
     float norm_eps, post_norm_eps;
     float embd_scale, residual_scale, logit_scale; /* factors; 1: none */

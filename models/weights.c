@@ -325,6 +325,7 @@ static bool bind_columns(struct binder *b, const struct model_tensor_row *row, c
     const struct engine_place *place = b->w->place[b->w->n_tensors - 1];
     if (!zeros || (place && place->index > 0)) return true;
     if (!t && b->p->makes_columns && has_form) data = make_columns(b, w, bytes);
+    if (!t && has_form && (data || b->p->plans_columns)) b->w->column_bytes += bytes;
     if (!data) return base_goes_on(b->err);
     struct engine_tensor *tensor = new_tensor(b, prefix);
     if (!engine_tensor_init(tensor, quant_type_by_id(QUANT_I8), 1, (int64_t[]){(int64_t)bytes},
@@ -349,6 +350,8 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const int64_t inputs = model_row_size(self, row->inputs);
     const int64_t outputs = model_row_size(self, row->outputs);
     const int64_t depth = model_row_size(self, row->depth);
+    const bool transposed = row->kind == MODEL_TRANSPOSED;
+    const int64_t ne[3] = {transposed ? outputs : inputs, transposed ? inputs : outputs, depth};
     const bool is_pointer = row->kind == MODEL_VECTOR || row->kind == MODEL_TAPS ||
                             row->kind == MODEL_BIAS || row->kind == MODEL_SCALE ||
                             row->kind == MODEL_MATRIX || row->kind == MODEL_SLICES;
@@ -358,16 +361,15 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
                            : is_vector                 ? AS_FLOATS
                                                        : AS_IT_IS;
     char name[MODEL_TENSOR_NAME];
-    struct model_linear found = {0};
+    struct model_linear found = {.transposed = transposed};
     tensor_name(b, prefix, row->name,
                 row->kind == MODEL_BIAS    ? "bias"
                 : row->kind == MODEL_SCALE ? "scale"
                                            : "weight",
                 name);
-    if (!bind(b, prefix, name, (int64_t[]){inputs, outputs, depth}, form, &found.weight))
-        return false;
+    if (!bind(b, prefix, name, ne, form, &found.weight)) return false;
     if (!found.weight && row->kind == MODEL_STACK &&
-        !bind_experts(b, prefix, row->name, (int64_t[]){inputs, outputs, depth}, &found.weight))
+        !bind_experts(b, prefix, row->name, ne, &found.weight))
         return false;
     if (!found.weight && is_required(row, self))
         return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");

@@ -170,6 +170,7 @@ struct planned {
     uint64_t part; /* stack in the file: 1 + expert if experts are stored one by one */
     const struct quant_type *type;
     enum content content;
+    float shift; /* of the values */
     uint32_t n_dims;
     uint64_t ne[4];
 };
@@ -204,6 +205,15 @@ static const struct quant_type *type_of(const struct support_model *m, const cha
     return small ? f32 : type;
 }
 
+/* Returns the number of NAME.bias=NUMBER in a list of words, 0 if it is not there. */
+static float shift_of(const char *list, const char *name)
+{
+    char word[80];
+    const int n = snprintf(word, sizeof word, "%s.bias=", name);
+    const char *at = list ? strstr(list, word) : NULL;
+    return at && (at == list || at[-1] == ' ') ? strtof(at + n, NULL) : 0.0f;
+}
+
 static void plan_add(struct plan *plan, const struct model_tensor_row *row, const char *prefix,
                      const char *part, enum content content, const uint64_t ne[3])
 {
@@ -223,6 +233,7 @@ static void plan_add(struct plan *plan, const struct model_tensor_row *row, cons
     if (strcmp(t->name, prefix) == 0) /* a tensor of files that the model ignores */
         snprintf(t->name, sizeof t->name, "%s%s.%s", prefix, row->name, part);
     memcpy(t->values, t->name, sizeof t->values);
+    if (content == BIAS) t->shift = shift_of(plan->m->shift, row->name);
 }
 
 /* Replaces the last planned stack by one tensor for each expert. */
@@ -258,8 +269,9 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
     struct plan *plan = user;
     struct model_linear *other = row->unless ? (void *)((char *)self + row->unless - 1) : NULL;
     const uint64_t depth = model_row_size(self, row->depth);
-    const uint64_t ne[3] = {model_row_size(self, row->inputs), model_row_size(self, row->outputs),
-                            depth};
+    const bool transposed = row->kind == MODEL_TRANSPOSED;
+    const uint64_t ne[3] = {model_row_size(self, transposed ? row->outputs : row->inputs),
+                            model_row_size(self, transposed ? row->inputs : row->outputs), depth};
     const bool is_scale = row->kind == MODEL_SCALE;
     const bool is_slices = row->kind == MODEL_SLICES;
     const bool is_vector = is_scale || is_slices || row->kind == MODEL_VECTOR ||
@@ -296,7 +308,7 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
     snprintf(name, sizeof name, "%s.bias", row->name);
     if (is_chosen(plan->m, name))
         plan_add(plan, row, prefix, "bias", BIAS,
-                 is_vector ? ne : (const uint64_t[3]){ne[1], depth, 1});
+                 is_vector ? ne : (const uint64_t[3]){ne[transposed ? 0 : 1], depth, 1});
     snprintf(name, sizeof name, "%s.scale", row->name);
     if (is_chosen(plan->m, name))
         plan_add(plan, row, prefix, "scale", NORM, (const uint64_t[3]){depth, 1, 1});
@@ -318,7 +330,7 @@ static bool plan_beside(struct plan *plan)
     return !plan->failed;
 }
 
-enum { MAX_WORDS = 512 };
+enum { MAX_WORDS = 2048 };
 
 /* Adds to a plan's file the tensors of m->with that name a layer or a number of rows:
  * "blk.0.ffn_up.weight" with one row, "token_types.weight=2" with two. Returns their number of
@@ -393,7 +405,7 @@ static bool plan_model(struct plan *plan, const char *path, struct base_error *e
 static void fill_row(const struct planned *t, struct sample_random *r, float *row)
 {
     const float scale = t->content == MATRIX ? 1.0f / sqrtf((float)t->ne[0]) : 0.1f;
-    const float mean = t->content == NORM ? 1.0f : t->content == DECAY ? -1.0f : 0.0f;
+    const float mean = t->content == NORM ? 1.0f : t->content == DECAY ? -1.0f : t->shift;
     for (uint64_t i = 0; i < t->ne[0]; i++) row[i] = mean + scale * random_normal(r);
 }
 

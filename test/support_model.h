@@ -37,6 +37,7 @@ struct support_model {
      * without "ARCH." (keys without this prefix begin with '!'), such as "attention.scale=0.25
      * rope.scaling.type=yarn attention.head_count_kv=2,1 flag=true". */
     const char *with, *keys;
+    const char *shift; /* list of TENSOR.bias=NUMBER: added to all its values, in every layer */
     enum support_experts experts;
     const char *beside; /* names of further tensors of 8 numbers */
     enum support_tokens tokens;
@@ -52,6 +53,7 @@ struct support_fixture {
     uint32_t n_vocab, n_embd; /* 0: 300, 64 */
     bool tied;
     bool mtp;                /* compares the logits of the MTP layer */
+    bool predicts;           /* the predictors of zeros are used */
     const char *with, *keys; /* as in struct support_model */
     double bar;              /* NMSE against the other implementation; 0: 1e-12 */
 };

@@ -6,6 +6,9 @@
 /* The projection of an MTP layer: its presence marks the layer. */
 #define NEXTN(layer) "blk." #layer ".nextn.eh_proj.weight "
 
+/* The tensors of a layer in PowerInfer's files. */
+#define PREDICTOR(layer) "blk." #layer ".ffn_down_t.weight=128 blk." #layer ".fc1.weight=24 "
+
 #define QKV_BIAS  "attn_q.bias attn_k.bias attn_v.bias"
 #define OUT_BIAS  " attn_output.bias"
 #define FFN_BIAS  " ffn_up.bias ffn_down.bias"
@@ -224,6 +227,16 @@ const struct support_fixture support_fixtures[] = {
     {"kimi-k3-plain", "kimi-k3", .n_layer = 3, .n_expert = 4, .n_expert_used = 2, .with = "exp_probs_b.bias", .keys = MLA_KIMI " attention.head_count_kv=0,1,0 " MLA_EXPERTS " expert_gating_func=2 ssm.conv_kernel=3 kda.head_dim=16 attn_res.block_size=0 activation.situ_beta=1.5 activation.situ_linear_beta=0.0", .bar = 1e-11},
     {"bailingmoe3", "bailingmoe3", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias blk.1.attn_gate.weight=4", .keys = MLA_KIMI " attention.head_count_kv=0,1,0,0 attention.q_lora_rank=40 " MLA_EXPERTS " expert_gating_func=2 expert_weights_norm=true expert_group_count=4 expert_group_used_count=2 ssm.conv_kernel=4 kda.head_dim=32 kda.gate_lower_bound=-5.0 swiglu_clamp_exp=0.0,0.0,0.4,0.0 swiglu_clamp_shexp=0.3,0.0,0.5,0.0"},
     {"bailingmoe3-mtp", "bailingmoe3", .n_layer = 4, .mtp = true, .tied = true, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias blk.1.attn_gate.weight=4 blk.3.attn_gate.weight=4 nextn.shared_head_norm.weight " NEXTN(3) ROUTER(3), .keys = MLA_KIMI " attention.head_count_kv=0,1,0,1 " MLA_EXPERTS " expert_gating_func=2 expert_shared_feed_forward_length=80 ssm.conv_kernel=3 kda.head_dim=16 kda.gate_lower_bound=-2.0 nextn_predict_layers=1", .bar = 1e-11},
+    /* Files of PowerInfer are compared with scripts/make-powerinfer-figures. */
+    {"bamboo", "bamboo", .with = PREDICTOR(0) PREDICTOR(1)},
+    {"bamboo-predicted", "bamboo", .predicts = true, .with = PREDICTOR(0) PREDICTOR(1)},
+    {"llama-powerinfer", "llama", .with = PREDICTOR(0) PREDICTOR(1)},
+    {"llama-predicted", "llama", .predicts = true, .with = PREDICTOR(0) PREDICTOR(1), .keys = "!powerinfer.sparse_threshold=0.05"},
+    {"falcon-powerinfer", "falcon", .with = PREDICTOR(0) PREDICTOR(1) "attn_qkv.weight"},
+    {"falcon-predicted", "falcon", .predicts = true, .with = PREDICTOR(0) PREDICTOR(1) "attn_qkv.weight", .keys = "!powerinfer.sparse_threshold=0.01"},
+    {"opt", "opt", .n_head_kv = 4, .tied = true, .with = PREDICTOR(0) PREDICTOR(1) "ffn_down_t.bias ffn_up.bias " QKV_BIAS OUT_BIAS NORM_BIAS},
+    {"opt-predicted", "opt", .n_head_kv = 4, .predicts = true, .with = PREDICTOR(0) PREDICTOR(1) "ffn_down_t.bias ffn_up.bias " QKV_BIAS OUT_BIAS NORM_BIAS, .keys = "!powerinfer.sparse_threshold=0.02"},
+    {"opt-dense", "opt", .n_head_kv = 4, .with = ALL_BIAS},
     {"rwkv6", "rwkv6", .n_layer = 4, .with = RWKV_BIAS "time_mix_lerp_fused.weight", .keys = RWKV6 " wkv.head_size=16 rescale_every_n_layers=2", .bar = 1e-11},
     {"rwkv6-old", "rwkv6", .with = RWKV_BIAS, .keys = RWKV6 " wkv.head_size=16", .bar = 1e-11},
     {"rwkv7", "rwkv7", .n_embd = 128, .n_layer = 3, .with = GATE(0) GATE(1) GATE(2) RWKV_BIAS "time_mix_v0.weight time_mix_v1.weight time_mix_v2.weight", .keys = RWKV7, .bar = 1e-11},

@@ -34,6 +34,8 @@ double support_unary(enum engine_unary f, double x)
         return sqrt(x);
     case ENGINE_SOFTPLUS:
         return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+    case ENGINE_STEP:
+        return x < 0 ? 0 : 1;
     case ENGINE_UNARY_COUNT:
         break;
     }

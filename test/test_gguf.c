@@ -434,6 +434,35 @@ static void what_is_written_is_read_back(void **state)
 }
 
 /* Data of several of the writer's pieces (2 MB), passed in parts with any boundaries. */
+/* The magic of PowerInfer's files is kept by copies. */
+static void a_file_of_powerinfer_is_read_and_copied(void **state)
+{
+    (void)state;
+    char path[128];
+    struct base_error err = BASE_ERROR_INIT;
+    struct forge f;
+    forge_begin(&f);
+    forge_everything(&f, 3);
+    struct gguf_file *file = open_forged(&f);
+    assert_false(gguf_is_powerinfer(file));
+    gguf_close(file);
+    memcpy(f.bytes.data, "PWRI", 4);
+    file = open_forged(&f);
+    assert_true(gguf_is_powerinfer(file));
+    assert_int_equal(gguf_tensor_count(file), 2);
+    support_folder_path("powerinfer.gguf", path);
+    struct gguf_writer *w = gguf_writer_new(&err);
+    gguf_writer_copy_metadata(w, file);
+    assert_true(gguf_writer_begin(w, path, &err) && gguf_writer_end(w, &err));
+    gguf_writer_free(w);
+    gguf_close(file);
+    forge_free(&f);
+    file = support_open_gguf(path);
+    assert_true(gguf_is_powerinfer(file));
+    gguf_close(file);
+    unlink(path);
+}
+
 static void large_parts_are_written_whole(void **state)
 {
     (void)state;
@@ -731,6 +760,7 @@ int main(void)
         cmocka_unit_test(each_of_many_keys_is_found),
         cmocka_unit_test(what_is_not_gguf_is_refused),
         cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(a_file_of_powerinfer_is_read_and_copied),
         cmocka_unit_test(large_parts_are_written_whole),
         cmocka_unit_test(a_copy_is_exact),
         cmocka_unit_test(the_writer_follows_the_alignment),

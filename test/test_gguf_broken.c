@@ -380,6 +380,14 @@ static void make_split_kind(struct forge *f, uint64_t kind, uint64_t unused)
     forge_u64(f, 0);
 }
 
+static void make_powerinfer(struct forge *f, uint64_t zeros, uint64_t unused)
+{
+    (void)unused;
+    forge_u32(f, 0x49525750);
+    forge_mark(f);
+    forge_zeros(f, zeros);
+}
+
 static void make_split_tensors(struct forge *f, uint64_t count, uint64_t unused)
 {
     (void)unused;
@@ -399,6 +407,8 @@ static const struct broken table[] = {
     {"one byte", make_bytes, 'X', 1, "", "not a GGUF file"},
     {"bad magic", make_bytes, 0x58554747, 64, "", "not a GGUF file"},
     {"zeros", make_bytes, 0, 64, "", "not a GGUF file"},
+    {"PowerInfer, cut after magic", make_powerinfer, 0, 0, "", "too short"},
+    {"PowerInfer, zeros", make_powerinfer, 60, 0, "", "version 0"},
     {"web page", make_bytes, 0x5954434f44213cull, 64, "", "web page"},
     {"web page, short", make_bytes, 0x3e6c6d74683cull, 6, "", "web page"},
     {"zip archive", make_bytes, 0x04034b50, 64, "", "zip archive"},

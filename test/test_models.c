@@ -147,6 +147,7 @@ static float *logits_of(const char *path, const struct setting *s, const struct 
                                             .hidden = encoder};
     options.n_threads = s->threads;
     options.level = s->level;
+    options.predicts = v->predicts;
     struct support_session opened;
     support_session_open(&opened, path, &options, &session);
     const struct model_facts *facts = model_facts(opened.model);
@@ -339,7 +340,7 @@ static const struct support_fixture *first_fixture_of(const char *arch)
 
 static void every_architecture_gives_the_same_bits_for_any_setting(void **state)
 {
-    static const char *const others[] = {"bert", "modern-bert", "t5"};
+    static const char *const others[] = {"bert", "modern-bert", "t5", "llama-predicted"};
     (void)state;
     if (!support_quick())
         for (const struct support_fixture *f = support_fixtures; f->name; f++)

@@ -252,6 +252,12 @@ static struct engine_tensor *case_mul_mat_columns(struct support_rig *rig)
     return engine_mul_mat_columns(rig->g, w, columns, x);
 }
 
+static struct engine_tensor *case_mul_mat_transposed(struct support_rig *rig)
+{
+    struct engine_tensor *x = engine_unary(rig->g, f32(rig, 50, 70, 1, 1), ENGINE_RELU);
+    return engine_mul_mat_transposed(rig->g, weight(rig, 50, 1), x);
+}
+
 enum { HEADS = 3, SLOTS = 64, HEAD = 32 };
 
 /* Three tokens that attend to 1, 2 and 60 of 64 keys. */

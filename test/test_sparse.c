@@ -1,5 +1,6 @@
 /* test/test_sparse.c: products of matrices by columns with activations most of which are zero have
- * the bits of the products by rows, at every level: random zeros, special values, underflow. */
+ * the bits of the products by rows, at every level: random zeros, special values, underflow;
+ * products of transposed matrices those of their definition. */
 #include "engine/cpu/cpu_device.h"
 #include "quant/columns.h"
 #include "test/support_level.h"
@@ -164,6 +165,48 @@ static void shapes_without_a_form_by_columns_are_refused(void **state)
     assert_false(quant_columns_size(quant_type_by_id(QUANT_F16), INT64_MAX / 64 * 32, 64, &bytes));
 }
 
+/* Sums of the rows of a matrix [K][WIDTH], in the order that engine/graph.h defines, for few and
+ * many columns of x; rows whose x is zero may be NaN. */
+static void check_transposed(enum quant_id id, struct engine *e)
+{
+    enum { COLUMNS = 35, WIDTH = 576 };
+    static const int n_columns[] = {1, 2, COLUMNS};
+    static char w[K * WIDTH * 4];
+    static float x[COLUMNS * K], row[WIDTH], want[COLUMNS][WIDTH];
+    const struct quant_type *type = quant_type_by_id(id);
+    const int64_t row_bytes = quant_row_size(type, WIDTH);
+    uint64_t seed = id;
+    for (int c = 0; c < COLUMNS; c++) fill(x + c * K, c % 3 ? 10 : 70, 1.0f, &seed);
+    memset(want, 0, sizeof want);
+    for (int i = 0; i < K; i++) {
+        const bool skipped = i % 7 == 3;
+        for (int r = 0; r < WIDTH; r++) row[r] = product_random(&seed);
+        if (skipped && id == QUANT_F16) row[i % WIDTH] = NAN;
+        for (int c = 0; c < COLUMNS && skipped; c++) x[c * K + i] = c % 2 ? -0.0f : 0.0f;
+        quant_encode(&e->cpu->quant, id, WIDTH, row, NULL, w + i * row_bytes);
+        type->scalar.decode(0, WIDTH, w + i * row_bytes, row);
+        for (int c = 0; c < COLUMNS; c++)
+            for (int r = 0; r < WIDTH && x[c * K + i] != 0.0f; r++)
+                want[c][r] = fmaf(row[r], x[c * K + i], want[c][r]);
+    }
+    for (int i = 0; i < 3; i++) {
+        struct engine_tensor weight = product_leaf(id, 2, (int64_t[]){WIDTH, K}, w);
+        struct engine_tensor in = product_leaf(QUANT_F32, 2, (int64_t[]){K, n_columns[i]}, x);
+        struct engine_graph *g = product_graph(e);
+        struct engine_tensor *out = engine_mul_mat_transposed(g, &weight, &in);
+        product_run(g, out);
+        for (int c = 0; c < n_columns[i]; c++)
+            assert_memory_equal(product_row(out, c, 0, 0), want[c], sizeof want[c]);
+        engine_graph_free(g);
+    }
+}
+
+static void rows_are_added_in_order_and_those_of_zeros_left_out(void **state)
+{
+    (void)state;
+    for_all(check_transposed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +214,7 @@ int main(void)
         cmocka_unit_test(columns_have_the_bits_of_rows_with_extreme_numbers),
         cmocka_unit_test(sums_of_underflows_have_the_sign_of_rows),
         cmocka_unit_test(weights_that_are_not_finite_have_no_columns),
+        cmocka_unit_test(rows_are_added_in_order_and_those_of_zeros_left_out),
         cmocka_unit_test(shapes_without_a_form_by_columns_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,7 @@ static const char *const unary_names[ENGINE_UNARY_COUNT] = {
     [ENGINE_RELU] = "relu",         [ENGINE_RELU_SQR] = "relu_sqr",
     [ENGINE_SIGMOID] = "sigmoid",   [ENGINE_TANH] = "tanh",
     [ENGINE_EXP] = "exp",           [ENGINE_SQRT] = "sqrt",
-    [ENGINE_SOFTPLUS] = "softplus",
+    [ENGINE_SOFTPLUS] = "softplus", [ENGINE_STEP] = "step",
 };
 
 static struct entry entry_at(int i)
@@ -524,7 +524,7 @@ static const struct bar bars[ENGINE_UNARY_COUNT] = {
     [ENGINE_RELU] = {0, 0},          [ENGINE_RELU_SQR] = {0.51, 0},
     [ENGINE_SIGMOID] = {3, 0},       [ENGINE_TANH] = {2, 0},
     [ENGINE_EXP] = {1.1, 0},         [ENGINE_SQRT] = {0.51, 0},
-    [ENGINE_SOFTPLUS] = {2, 0},
+    [ENGINE_SOFTPLUS] = {2, 0},      [ENGINE_STEP] = {0, 0},
 };
 
 static double ulp_of(double x)

@@ -10,6 +10,7 @@
 static const char usage[] =
     "usage: tool_make_model OUT.gguf [arch=NAME] [preset=1b] [type=Q4_K]\n"
     "    [finer=Q6_K] [tokens=bpe|spm|none] [with='TENSOR.bias ...'] [keys='KEY=VALUE ...']\n"
+    "    [shift='TENSOR.bias=NUMBER ...']\n"
     "    [beside='TENSOR ...'] [experts_as=one|reversed]\n"
     "    [seed layers embd heads kv_heads head_dim ff vocab ctx window experts experts_used rows\n"
     "    tied fused biases]=NUMBER\n"
@@ -43,6 +44,8 @@ static bool set_text(struct support_model *m, const char *name, const char *valu
         return (m->type = quant_type_by_name(value)) != NULL;
     } else if (strcmp(name, "with") == 0) {
         m->with = value;
+    } else if (strcmp(name, "shift") == 0) {
+        m->shift = value;
     } else if (strcmp(name, "keys") == 0) {
         m->keys = value;
     } else if (strcmp(name, "beside") == 0) {

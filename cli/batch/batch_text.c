@@ -307,6 +307,7 @@ static bool add_object(const struct cli_batch_text *t, const struct generate_out
     base_buffer_add_format(out, ",\"prompt_tokens\":%llu,\"tokens\":%llu,\"chat\":%s,\"seed\":%llu",
                            (unsigned long long)o->n_prompt, (unsigned long long)o->n_generated,
                            t->is_chat ? "true" : "false", (unsigned long long)t->job.prompt.seed);
+    cli_model_add_approximate(t->context->model, out);
     if (t->profile->request.generate.logprobs < 0) return true;
     base_buffer_add_text(out, ",\"logprobs\":[");
     base_buffer_add(out, t->logprobs.items.size ? t->logprobs.items.data : "",

@@ -69,8 +69,10 @@ static void add_settings(const struct cli_values *v, struct base_buffer *out)
     const float reals[] = {v->rope_scale,      v->rope_freq_base,   v->rope_freq_scale,
                            v->yarn_ext_factor, v->yarn_attn_factor, v->yarn_beta_fast,
                            v->yarn_beta_slow};
-    base_buffer_add_format(out, "%s %s %d %s %lld\n", v->cache_type_k, v->cache_type_v, v->blas,
-                           v->rope_scaling ? v->rope_scaling : "", (long long)v->yarn_orig_ctx);
+    const bool predicts = v->sparse && strcmp(v->sparse, "predict") == 0;
+    base_buffer_add_format(out, "%s %s %d%d %s %lld\n", v->cache_type_k, v->cache_type_v, v->blas,
+                           predicts, v->rope_scaling ? v->rope_scaling : "",
+                           (long long)v->yarn_orig_ctx);
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
         base_buffer_add_format(out, "%a\n", (double)reals[i]);
     for (size_t i = 0; i < v->override_kv.count; i++) /* with the NUL: no two lists are equal */

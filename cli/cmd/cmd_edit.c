@@ -281,6 +281,7 @@ static bool open_input(struct edit *e, const char *path, struct base_error *err)
 static struct gguf_writer *declare(const struct edit *e, int part, struct base_error *err)
 {
     struct gguf_writer *w = gguf_writer_new(err);
+    if (w) gguf_writer_copy_magic(w, e->in);
     for (uint64_t i = 0; w && i < gguf_kv_count(e->in); i++) {
         struct gguf_kv kv = *gguf_kv_at(e->in, i);
         if (is_deleted(e, kv.key)) continue;

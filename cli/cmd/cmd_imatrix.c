@@ -126,6 +126,7 @@ static void add_batches(const struct imatrix *m, const struct engine_product_inp
 static void see_product(void *user, const struct engine_worker *worker,
                         const struct engine_product_inputs *in)
 {
+    if (in->transposed) return; /* an input weighs a row, whose elements are equally important */
     const struct imatrix *m = user;
     const int64_t first = in->w->ne[0] * worker->ith / worker->nth;
     const int64_t end = in->w->ne[0] * (worker->ith + 1) / worker->nth;

@@ -234,6 +234,7 @@ static void print_json(const struct perplexity *p, struct base_buffer *out)
         p->chunk, (unsigned long long)p->n_chunks, (unsigned long long)(p->ids.count - used));
     if (p->values->stride) base_buffer_add_format(out, ",\"stride\":%u", p->step);
     if (p->values->kl) add_comparison(j, out);
+    cli_model_add_approximate(&p->model, out);
     base_buffer_add_text(out, "}\n");
 }
 

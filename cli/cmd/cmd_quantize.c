@@ -150,7 +150,9 @@ static bool ends_with(struct gguf_str name, const char *end)
 static bool has_columns(const struct quantize *q, uint64_t i, uint64_t *bytes)
 {
     const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
-    return q->values->columns && ends_with(t->name, ".ffn_down.weight") && t->n_dims == 2 &&
+    return q->values->columns && t->n_dims == 2 &&
+           (ends_with(t->name, ".ffn_down.weight") ||
+            ends_with(t->name, ".ffn_down_shexp.weight")) &&
            quant_columns_size(q->to[i], (int64_t)t->ne[0], (int64_t)t->ne[1], bytes);
 }
 

@@ -378,11 +378,13 @@ static void add_continuation(const struct score_line *l, size_t i, struct base_b
 }
 
 /* Appends the answer, without the opening brace. */
-static void add_answer(const struct score_line *l, struct base_buffer *out)
+static void add_answer(const struct score *s, const struct score_line *l, struct base_buffer *out)
 {
     base_buffer_add_format(out, "\"prompt_tokens\":%zu,\"continuations\":[", l->prompt.count);
     for (size_t i = 0; i < l->n; i++) add_continuation(l, i, out);
-    base_buffer_add_text(out, "]}\n");
+    base_buffer_add_text(out, "]");
+    cli_model_add_approximate(&s->model, out);
+    base_buffer_add_text(out, "}\n");
 }
 
 static void add_failure(const struct score_line *l, struct base_buffer *out)
@@ -394,7 +396,7 @@ static void add_failure(const struct score_line *l, struct base_buffer *out)
     base_buffer_add_text(out, "}\n");
 }
 
-static bool write_answer(const struct score_line *l, struct base_error *err)
+static bool write_answer(const struct score *s, const struct score_line *l, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
     base_buffer_add_format(&out, "{\"line\":%llu,", (unsigned long long)l->number);
@@ -406,7 +408,7 @@ static bool write_answer(const struct score_line *l, struct base_error *err)
     if (l->failed.code)
         add_failure(l, &out);
     else
-        add_answer(l, &out);
+        add_answer(s, l, &out);
     const bool ok = cli_write_buffer(&out, err);
     base_buffer_free(&out);
     return ok;
@@ -448,7 +450,7 @@ static bool answer_held(void *user, struct base_error *err)
     for (size_t i = 0; ok && i < s->n_held; i++) {
         s->n_lines++;
         s->n_failed += s->held[i].failed.code != 0;
-        ok = write_answer(&s->held[i], err);
+        ok = write_answer(s, &s->held[i], err);
     }
     drop_held(s);
     return ok;
@@ -591,7 +593,7 @@ static bool answer_one(struct score *s, struct base_error *err)
         ok = show_heat(s, l, err);
     } else if (ok && s->values->json) {
         base_buffer_add_text(&out, "{");
-        add_answer(l, &out);
+        add_answer(s, l, &out);
     } else if (ok) {
         add_table(l, &out);
     }

@@ -20,6 +20,7 @@ bool cli_summary_measure(struct cli_model_summary *s, struct cli_model *m,
         s->writes = f->writes || f->diffusion;
         s->embeds = !s->writes || f->has_pooling ? f->n_pooled : 0;
         s->scores = f->n_rank;
+        s->predictors = f->n_predictors;
     }
     for (int i = 0; ok && s->writes && i < CLI_SUMMARY_CONTEXTS; i++) {
         ok = cli_model_plan_session(m, values, 1, contexts[i], &s->cannot_run) &&
@@ -106,7 +107,8 @@ void cli_summary_add_text(const struct cli_model_summary *s, const struct cli_mo
     add_name(out, gguf_path(f));
     base_buffer_add_format(out, ", %.1f MB", (double)gguf_size(f) / 1e6);
     if (gguf_part_count(f) > 1) base_buffer_add_format(out, " in %d parts", gguf_part_count(f));
-    base_buffer_add_format(out, ", GGUF version %u\n", gguf_version(f));
+    base_buffer_add_format(out, ", %s version %u\n",
+                           gguf_is_powerinfer(f) ? "PowerInfer's GGUF" : "GGUF", gguf_version(f));
     add_types(f, out);
     if (s->trained)
         base_buffer_add_format(out, "Context    %u tokens in its training\n", s->trained);
@@ -123,6 +125,10 @@ void cli_summary_add_text(const struct cli_model_summary *s, const struct cli_mo
     if (s->scores)
         base_buffer_add_format(out, "Scores     %u for a query and a text (infer rerank)\n",
                                s->scores);
+    if (s->predictors)
+        base_buffer_add_format(
+            out, "Predictor  of zeros in %u layers, used by --sparse predict only: approximate\n",
+            s->predictors);
     if (runs) {
         if (s->writes) add_memory(s, probe, out);
         return;
@@ -152,6 +158,7 @@ void cli_summary_add_json(const struct cli_model_summary *s, const struct cli_mo
                            text_of(m->file, "tokenizer.chat_template").size ? "true" : "false");
     if (s->embeds) base_buffer_add_format(out, "\"embeds\":%u,", s->embeds);
     if (s->scores) base_buffer_add_format(out, "\"scores\":%u,", s->scores);
+    if (s->predictors) base_buffer_add_format(out, "\"predictors\":%u,", s->predictors);
     base_buffer_add_member(out, "cannot_run", runs ? NULL : why, strlen(why));
     base_buffer_add_text(out, ",\"memory\":[");
     for (int i = 0; runs && s->writes && i < CLI_SUMMARY_CONTEXTS; i++)

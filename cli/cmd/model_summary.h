@@ -11,6 +11,7 @@ struct cli_model_summary {
     struct base_error cannot_run;         /* BASE_OK: the model runs here */
     bool writes;                          /* it has logits; `bytes` are those of a session */
     uint32_t embeds, scores;              /* numbers of an embedding and of scores; 0: none */
+    uint32_t predictors;                  /* layers with a predictor of zeros */
     uint32_t trained;                     /* the context of its training; 0: not known */
     uint64_t bytes[CLI_SUMMARY_CONTEXTS]; /* memory for contexts of 4096, 8192 and 32768 tokens */
 };

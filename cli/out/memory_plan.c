@@ -49,6 +49,9 @@ static void add_text(const struct cli_memory_plan *p, const struct cli_model *m,
     const struct engine_options *e = &m->engine->options;
     base_buffer_add_format(
         out, "weights     %10.1f MB  mapped from the file, shared by processes\n", mb(p->weights));
+    if (p->copies)
+        base_buffer_add_format(out, "copies      %10.1f MB  of matrices by columns (--sparse)\n",
+                               mb(p->copies));
     base_buffer_add_format(out,
                            "cache       %10.1f MB  for %u tokens, %.1f kB each; resident as far as "
                            "it is filled\n",
@@ -88,6 +91,7 @@ static void add_json(const struct cli_memory_plan *p, const struct cli_model *m,
                            (unsigned long long)p->n_prompt, p->n_ctx, e->n_threads,
                            cpu_level_name(e->level), (unsigned long long)p->weights,
                            (unsigned long long)p->cache, (unsigned long long)p->activations);
+    if (p->copies) base_buffer_add_format(out, "\"copies\":%llu,", (unsigned long long)p->copies);
     if (p->program)
         base_buffer_add_format(out, "\"program\":%llu,\"total\":%llu},",
                                (unsigned long long)p->program, (unsigned long long)p->total);
@@ -116,10 +120,11 @@ bool cli_plan_measure(const struct cli_model *m, const struct cli_values *values
         (p.drafts && !generate_draft_plan(m->session, &p.activations, err)))
         return false;
     p.weights = model_facts(m->model)->weight_bytes;
+    p.copies = model_facts(m->model)->copied_bytes;
     p.cache = model_session_cache_bytes(m->session);
     if (!probe->program) probe->program = resident_bytes(probe);
     p.program = probe->program;
-    p.total = p.weights + p.cache + p.activations + p.program;
+    p.total = p.weights + p.copies + p.cache + p.activations + p.program;
     *out = p;
     return true;
 }

@@ -25,6 +25,7 @@ static void add_model(const struct cli_result *r, struct base_buffer *out)
     const char *path = gguf_path(r->model->file);
     base_buffer_add_member(out, "model_path", path, strlen(path));
     base_buffer_add_string(out, "model_sha256", r->sha256);
+    cli_model_add_approximate(r->model, out);
     base_buffer_add_text(out, ",\"version\":\"" INFER_VERSION "\"");
 }
 

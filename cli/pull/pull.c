@@ -185,12 +185,12 @@ static bool end_range(struct download *d, struct file_range *p, struct base_erro
 
 /* ---- A file ---- */
 
-/* Checks for "GGUF" as soon as there are four bytes. */
+/* Checks the first bytes as soon as there are four bytes. */
 static bool check_magic(const struct download *d, struct base_error *err)
 {
     char magic[4] = "";
     if (d->partial.done < 4) return true;
-    if (pread(d->partial.fd, magic, 4, 0) == 4 && memcmp(magic, "GGUF", 4) == 0) return true;
+    if (pread(d->partial.fd, magic, 4, 0) == 4 && gguf_is_magic(magic)) return true;
     base_fail(err, BASE_MODEL, "not a GGUF file: it begins with \"%.4s\"", magic);
     base_error_set_file(err, d->file->name.data);
     return false;

@@ -167,6 +167,27 @@ static bool mul_mat_columns_shape(struct engine_tensor *dst, struct base_error *
     return true;
 }
 
+static bool mul_mat_transposed_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *x = dst->src[0], *w = dst->src[1];
+    if (!w->type->act) return engine_shape_fail(dst, err, "the weight's type has no arithmetic");
+    if (!engine_tensor_is(x, QUANT_F32) || !engine_tensor_row_contiguous(x))
+        return engine_shape_fail(dst, err, "x must be contiguous rows of F32");
+    if (w->ne[1] != x->ne[0] || !engine_tensor_row_contiguous(w))
+        return engine_shape_fail(dst, err, "the weight does not fit");
+    if (x->ne[2] != 1 || x->ne[3] != 1 || w->ne[2] != 1 || w->ne[3] != 1)
+        return engine_shape_fail(dst, err, "too many dimensions");
+    engine_dst_shape(dst, QUANT_F32, w->ne[0], x->ne[1], 1, 1);
+    return true;
+}
+
+/* As all of x may be zero, the weight does not count. */
+static struct engine_work transposed_work(const struct engine_tensor *dst)
+{
+    return (struct engine_work){.bytes = (double)engine_tensor_bytes(dst->src[0]) +
+                                         (double)engine_tensor_bytes(dst)};
+}
+
 static bool add_low_rank_shape(struct engine_tensor *dst, struct base_error *err)
 {
     const struct engine_tensor *y = dst->src[ENGINE_LOW_RANK_Y], *z = dst->src[ENGINE_LOW_RANK_Z];
@@ -222,6 +243,18 @@ struct engine_tensor *engine_add_low_rank(struct engine_graph *g, struct engine_
     struct engine_tensor *src[] = {y, z, b, scale, ids};
     return engine_graph_node(g, &engine_op_add_low_rank, src, 5,
                              &(union engine_params){.low_rank = factor});
+}
+
+const struct engine_op engine_op_mul_mat_transposed = {.name = "mul_mat_transposed",
+                                                       .n_src = 2,
+                                                       .shape = mul_mat_transposed_shape,
+                                                       .work = transposed_work};
+
+struct engine_tensor *engine_mul_mat_transposed(struct engine_graph *g, struct engine_tensor *w,
+                                                struct engine_tensor *x)
+{
+    struct engine_tensor *src[] = {x, w};
+    return engine_graph_node(g, &engine_op_mul_mat_transposed, src, 2, NULL);
 }
 
 const struct engine_op engine_op_mul_mat = {

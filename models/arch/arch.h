@@ -309,6 +309,7 @@ struct model_ffn_row {
     enum engine_unary act;
     bool act_key;    /* hidden_activation, a word, replaces `act` */
     bool plain_relu; /* plain networks have ReLU instead */
+    bool act_both;   /* gated networks: act(gate x) * act(up x) */
     bool scales;     /* .scale tensors of its matrices are used; otherwise ignored */
     bool situ;       /* gated units are b tanh(g / b) sigmoid(g) l tanh(u / l), where b and l are
                         activation.situ_beta and _linear_beta; l <= 0: u instead of its tanh */
@@ -404,8 +405,9 @@ enum model_logit_scale {
 struct model_ends_row {
     enum model_embd_scale embd_scale;
     enum model_embd_norm embd_norm;
-    bool positions;   /* learned position embeddings, position_embd, are added */
-    bool token_types; /* row 0 of token_types is added to all embeddings */
+    bool positions;          /* learned position embeddings, position_embd, are added */
+    uint32_t first_position; /* the row of position 0; contexts are shorter by as many */
+    bool token_types;        /* row 0 of token_types is added to all embeddings */
     enum model_logit_scale logit_scale;
     bool softcap_key;     /* final_logit_softcapping is read: logits are capped by it */
     float softcap;        /* its default; 0: none */
@@ -466,6 +468,7 @@ struct model_arch {
                      */
     struct model_plan plan;
     enum model_norm_kind norm;
+    float norm_eps; /* default of the epsilon of norms; 0: files must have its key */
     float post_eps; /* epsilon of the norms after mixer and network; 0: the model's */
     enum model_residual residual;
     struct model_attention_row attn;

@@ -9,6 +9,8 @@ static const struct model_arch command_r_plus = {
 const struct model_arch model_arch_gpt[] = {
     {{"gpt2", "starcoder"}, .norm = MODEL_LAYER_NORM, .attn = {.rope = MODEL_ROPE_NONE},
      .ffn = {.form = MODEL_FFN_PLAIN, .act = ENGINE_GELU}, .ends = {.positions = true}},
+    {{"opt"}, .norm = MODEL_LAYER_NORM, .norm_eps = 1e-5f, .attn = {.rope = MODEL_ROPE_NONE},
+     .ffn = {.form = MODEL_FFN_PLAIN, .act = ENGINE_RELU}, .ends = {.positions = true, .first_position = 2}},
     {{"bloom"}, .norm = MODEL_LAYER_NORM, .attn = {.rope = MODEL_ROPE_NONE, .alibi = 8},
      .ffn = {.form = MODEL_FFN_PLAIN, .act = ENGINE_GELU}, .ends = {.embd_norm = MODEL_EMBD_NORM}},
     {{"mpt"}, .norm = MODEL_LAYER_NORM,

@@ -14,6 +14,7 @@ const struct model_arch model_arch_llama[] = {
     {{"llama"}, .ffn.scales = true, .experts = {.allowed = true}},
     {.name = {"internlm2", "xverse"}},
     {{"ernie4_5"}, .alias = {{"attn_output.bias", ""}}},
+    {{"bamboo"}, .ffn = {.act = ENGINE_RELU, .act_both = true}},
     {{"arcee"}, .ffn = {.form = MODEL_FFN_PLAIN, .act = ENGINE_RELU_SQR}},
     {{"smollm3"}, .attn = {.rotate = MODEL_ROTATE_NOT_4TH}},
     {{"deci"}, .plan.rule = MODEL_PLAN_COUNTS},

@@ -10,11 +10,15 @@ struct ffn {
     uint32_t n_embd, n_ff;
     uint32_t zeros;                   /* 1 if many inputs of down are zero */
     uint32_t n_gate, n_up;            /* rows; n_gate: 0 without a gate or if up has both */
+    uint32_t n_down, n_down_t;        /* F and 0; 0 and F if the file has down transposed */
+    uint32_t n_rank, n_predicted;     /* of the predictor, and F; 0: none */
     struct model_linear gate, up;     /* F x E */
+    struct model_linear fc1, fc2;     /* the predictor: rank x E, F x rank */
     struct model_norm sub_norm;       /* applied before down */
     struct engine_tensor *act_scales; /* [F]: divisors of the activation's output; or NULL */
-    struct model_linear down;         /* E x F */
+    struct model_linear down, down_t; /* E x F */
     float alpha_p, alpha_n, beta;     /* parameters of xIELU */
+    float threshold;                  /* rows with a lower score of the predictor are zero */
     float clamp;                      /* bound of gated units; 0: none */
 };
 
@@ -26,7 +30,10 @@ static const struct model_tensor_row tensors[] = {
     {"ffn_up",       MODEL_LINEAR, MODEL_REQUIRED, AT(up),       .inputs = AT(n_embd), .outputs = AT(n_up)},
     {"ffn_act_scales", MODEL_VECTOR, MODEL_OPTIONAL, AT(act_scales), .inputs = AT(n_ff)},
     {"ffn_sub_norm", MODEL_NORM,   MODEL_OPTIONAL, AT(sub_norm), .inputs = AT(n_ff)},
-    {"ffn_down",     MODEL_LINEAR, MODEL_REQUIRED, AT(down),     .inputs = AT(n_ff),   .outputs = AT(n_embd), .zeros = AT(zeros)},
+    {"ffn_down",     MODEL_LINEAR, MODEL_REQUIRED, AT(down),     .inputs = AT(n_down), .outputs = AT(n_embd), .zeros = AT(zeros)},
+    {"ffn_down_t",   MODEL_TRANSPOSED, MODEL_REQUIRED, AT(down_t), .inputs = AT(n_down_t), .outputs = AT(n_embd)},
+    {"fc1",          MODEL_LINEAR, MODEL_REQUIRED, AT(fc1),      .inputs = AT(n_embd), .outputs = AT(n_rank)},
+    {"fc2",          MODEL_LINEAR, MODEL_REQUIRED, AT(fc2),      .inputs = AT(n_rank), .outputs = AT(n_predicted)},
     {.name = NULL},
 };
 /* clang-format on */
@@ -56,6 +63,24 @@ static enum model_ffn_form form_of(const struct model_reader *r, uint32_t layer,
     if (model_reader_tensor(r, layer, "ffn_gate.weight")) return MODEL_FFN_GATED;
     const struct gguf_tensor *up = model_reader_tensor(r, layer, "ffn_up.weight");
     return up && up->ne[1] == 2 * (uint64_t)n_ff ? MODEL_FFN_FUSED : MODEL_FFN_PLAIN;
+}
+
+/* Sets the sizes of what files of PowerInfer have: down transposed, and a predictor of the rows of
+ * gate and up whose results are not zero. */
+static bool read_powerinfer(struct model_reader *r, uint32_t layer, struct ffn *f)
+{
+    const struct gguf_tensor *fc1 = model_reader_tensor(r, layer, "fc1.weight");
+    const bool transposed = model_reader_tensor(r, layer, "ffn_down_t.weight");
+    f->n_down = transposed ? 0 : f->n_ff;
+    f->n_down_t = transposed ? f->n_ff : 0;
+    if (!fc1 || (f->form != MODEL_FFN_GATED && f->form != MODEL_FFN_PLAIN)) return true;
+    if (fc1->ne[1] > MODEL_MAX_DIM)
+        return base_fail_at(r->err, BASE_MODEL, "fc1.weight", (int64_t)fc1->offset, "too large");
+    f->n_rank = (uint32_t)fc1->ne[1];
+    f->n_predicted = f->n_ff;
+    struct model_reader bare = *r; /* its key has no architecture prefix */
+    bare.name = "powerinfer";
+    return model_read_f32(&bare, "sparse_threshold", MODEL_OPTIONAL, -INFINITY, &f->threshold);
 }
 
 static bool read_activation(struct model_reader *r, struct ffn *f)
@@ -97,7 +122,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     f->n_up = f->form == MODEL_FFN_FUSED ? 2 * f->n_ff : f->n_ff;
     if (row->act_key && !read_activation(r, f)) return false;
     f->zeros = f->sparse || (f->form != MODEL_FFN_XIELU && model_act_has_zeros(f->act));
-    return model_read_glu_clamp(r, p, "swiglu_clamp_shexp", l->index, &f->clamp) &&
+    return read_powerinfer(r, l->index, f) &&
+           model_read_glu_clamp(r, p, "swiglu_clamp_shexp", l->index, &f->clamp) &&
            (row->form != MODEL_FFN_XIELU || read_xielu(r, l->index, f));
 }
 
@@ -117,15 +143,35 @@ static struct engine_tensor *keep_largest(const struct model_builder *b, struct 
     return engine_unary(b->g, engine_sub(b->g, x, mean), ENGINE_RELU);
 }
 
-/* Builds act(gate x) * up x for an activation that gives zeros: the rows of `up` where it does are
- * skipped. */
-static struct engine_tensor *build_gated_by_zeros(const struct model_builder *b,
-                                                  const struct ffn *f, struct engine_tensor *x)
+/* Returns 1 for rows of the first product that the predictor expects to be active, otherwise 0;
+ * NULL if no predictor is used. It reads the input of the norm before the network. */
+static struct engine_tensor *build_predicted(const struct model_builder *b, const struct ffn *f)
 {
-    struct engine_tensor *gate = model_linear_as(b, &f->gate, MODEL_IN_FFN, x);
-    if (f->sparse) gate = keep_largest(b, gate, f->n_ff);
-    gate = engine_unary(b->g, gate, f->act);
-    return engine_mul(b->g, gate, model_linear_active(b, &f->up, x, gate));
+    if (!b->params->predicts || !f->n_rank || !b->residual) return NULL;
+    struct engine_tensor *score = model_linear_as(b, &f->fc1, MODEL_IN_FFN, b->residual);
+    score = engine_unary(b->g, score, ENGINE_RELU);
+    score = model_linear_as(b, &f->fc2, MODEL_IN_FFN, score);
+    score = engine_scale(b->g, score, 1.0f, -f->threshold);
+    return model_named(b, engine_unary(b->g, score, ENGINE_STEP), "predicted");
+}
+
+/* Builds act(gate x) * up x, or act(up x) without a gate, for an activation that gives zeros: the
+ * rows of `up` where the gate is zero are skipped, and of the first product those that are expected
+ * to be zero. */
+static struct engine_tensor *build_by_zeros(const struct model_builder *b, const struct ffn *f,
+                                            struct engine_tensor *x)
+{
+    const struct model_linear *first = f->n_gate ? &f->gate : &f->up;
+    struct engine_tensor *on = build_predicted(b, f);
+    struct engine_tensor *y =
+        on ? model_linear_active(b, first, x, on) : model_linear_as(b, first, MODEL_IN_FFN, x);
+    if (f->sparse) y = keep_largest(b, y, f->n_ff);
+    y = engine_unary(b->g, y, f->act);
+    if (on) y = engine_mul(b->g, y, on); /* rows with a bias */
+    if (!f->n_gate) return y;
+    struct engine_tensor *up = model_linear_active(b, &f->up, x, y);
+    if (b->params->arch->ffn.act_both) up = engine_unary(b->g, up, f->act);
+    return engine_mul(b->g, y, up);
 }
 
 /* Builds act(gate x) * up x; both are columns of one product. */
@@ -157,8 +203,9 @@ static struct engine_tensor *build_xielu(const struct model_builder *b, const st
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct ffn *f = self;
-    if (f->form == MODEL_FFN_GATED && f->clamp < 1e-6f && f->zeros) {
-        x = build_gated_by_zeros(b, f, x);
+    const bool simple = f->form == MODEL_FFN_GATED || f->form == MODEL_FFN_PLAIN;
+    if (simple && f->clamp < 1e-6f && f->zeros) {
+        x = build_by_zeros(b, f, x);
     } else if (f->form == MODEL_FFN_GATED || f->form == MODEL_FFN_FUSED) {
         x = build_gated(b, f, x);
     } else {
@@ -168,7 +215,8 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     x = model_named(b, x, "ffn_gated");
     if (f->act_scales) x = engine_div(b->g, x, f->act_scales);
     if (f->sub_norm.weight) x = model_norm(b, x, &f->sub_norm);
-    return model_named(b, model_linear_as(b, &f->down, MODEL_IN_FFN, x), "ffn_out");
+    const struct model_linear *down = f->n_down ? &f->down : &f->down_t;
+    return model_named(b, model_linear_as(b, down, MODEL_IN_FFN, x), "ffn_out");
 }
 
 const struct model_block model_block_ffn = {

@@ -144,8 +144,9 @@ void model_linears(const struct model_builder *b, const struct model_linear *who
 struct engine_tensor *model_linear_as(const struct model_builder *b, const struct model_linear *l,
                                       enum model_linear_role role, struct engine_tensor *x)
 {
-    struct engine_tensor *y = l->columns ? engine_mul_mat_columns(b->g, l->weight, l->columns, x)
-                                         : engine_mul_mat(b->g, l->weight, x);
+    struct engine_tensor *y = l->transposed ? engine_mul_mat_transposed(b->g, l->weight, x)
+                              : l->columns  ? engine_mul_mat_columns(b->g, l->weight, l->columns, x)
+                                            : engine_mul_mat(b->g, l->weight, x);
     y = finish(b, l, role, y);
     adapt(b, &l->weight, 1, x, &y);
     return y;

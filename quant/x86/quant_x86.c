@@ -10,6 +10,7 @@ void quant_x86_overlay(struct quant_kernels *kernels, enum cpu_level level)
         if (by_id[id]) quant_overlay_type(&by_id[id][level], &kernels->type[id]);
     quant_overlay_act(&quant_x86_act[level], kernels);
     if (level == CPU_AVX2) quant_x86_columns_fill(kernels);
+    if (level == CPU_AVX512) quant_x86_add_rows_fill(kernels);
     if (level == CPU_AVX2) kernels->search = &quant_search_avx2;
     if (level == CPU_AVX512) kernels->search = &quant_search_avx512;
 }

@@ -25,7 +25,8 @@
 QUANT_X86_TYPES(QUANT_X86_DECLARE)
 
 extern const struct quant_act_kernel quant_x86_act[CPU_LEVEL_COUNT];
-void quant_x86_columns_fill(struct quant_kernels *kernels); /* of AVX2 */
+void quant_x86_columns_fill(struct quant_kernels *kernels);  /* of AVX2 */
+void quant_x86_add_rows_fill(struct quant_kernels *kernels); /* of AVX-512 */
 extern const struct quant_search quant_search_avx2, quant_search_avx512;
 
 #endif

@@ -5,6 +5,10 @@
 [ -x "$make_model" ] || { echo "skip: $make_model is not built"; finish; exit 0; }
 relu='llama.feed_forward.activation=str:relu'
 shape='embd=256 heads=4 kv_heads=2 head_dim=64 ff=512 vocab=320'
+nemotron='ssm.conv_kernel=4 ssm.inner_size=96 ssm.state_size=16 ssm.time_step_rank=6 ssm.group_count=3
+attention.head_count_kv=0,0,2,0,0 feed_forward_length=0,64,0,64,0 expert_feed_forward_length=64
+expert_shared_feed_forward_length=128 expert_weights_norm=true'
+nemotron=$(echo "$nemotron" | tr '\n' ' ')
 types='F16 Q8_0 Q4_0'
 [ -z "$quick" ] || types='Q8_0 F16'
 
@@ -23,7 +27,9 @@ for type in $types; do
     "$make_model" "$work/l.gguf" arch=llama type=$type $shape >/dev/null || exit 1
     "$make_model" "$work/g.gguf" arch=gemma3n type=$type embd=256 heads=4 kv_heads=2 head_dim=64 ff=512 \
         layers=12 vocab=320 >/dev/null || exit 1
-    for model in "$work/l.gguf --override-kv $relu" "$work/g.gguf"; do
+    "$make_model" "$work/n.gguf" arch=nemotron_h_moe type=$type embd=256 head_dim=64 vocab=320 \
+        keys="$nemotron" >/dev/null || exit 1
+    for model in "$work/l.gguf --override-kv $relu" "$work/g.gguf" "$work/n.gguf"; do
         # shellcheck disable=SC2086
         for options in '-b 9' '-b 1' '-b 2 -t 1' '-b 1 --sparse' '-b 2 -t 2 --sparse' '-b 1 --sparse --isa scalar'; do
             logits got -m $model $options
@@ -70,6 +76,18 @@ err_like '^generate 2: zeros in the inputs of ffn_down'
 err_like '^\| +1 \| +[3-6][0-9]\.[0-9] % \|$'
 infer bench -m "$work/l.gguf" -p 0 -n 2 -r 1 --zeros
 err_like '^\| +all \| +0\.0 % \|$'
+
+begin plan_counts_copies
+infer run -m "$work/l.gguf" --plan --json --override-kv "$relu" --sparse
+status 0
+bytes=$(sed -n 's/.*"copies":\([0-9]*\),.*/\1/p' "$work/out")
+[ "$bytes" -ge 131072 ] || bad "copies of $bytes bytes"
+infer run -m "$work/l.gguf" --plan --override-kv "$relu" --sparse
+out_like '^copies +0\.[1-9] MB'
+infer run -m "$work/n.gguf" --plan --json --sparse
+out_like '"copies":[1-9]'
+infer run -m "$work/l.gguf" --plan --json --sparse
+! grep -q copies "$work/out" || bad 'copies that silu does not need'
 
 begin columns_needs_a_matrix_that_has_the_form
 infer quantize "$work/g.gguf" "$work/no.gguf" Q5_0 --columns

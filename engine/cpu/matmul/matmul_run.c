@@ -222,7 +222,8 @@ static void call_observer(const struct engine_task *task, const struct engine_ma
 {
     const struct engine_observer *observer = task->observer;
     for (int i = 0; i < p->n_w + (p->up != NULL); i++) {
-        const struct engine_product_inputs inputs = {i < p->n_w ? p->w[i] : p->up, p->x, p->ids};
+        const struct engine_product_inputs inputs = {
+            .w = i < p->n_w ? p->w[i] : p->up, .x = p->x, .ids = p->ids};
         observer->product(observer->user, task->worker, &inputs);
     }
 }
