@@ -43,6 +43,11 @@ LIB_SRC  := $(call sources,$(ROOMS))
 MACHINE := $(shell $(CC) -dumpmachine)
 FOREIGN := $(if $(findstring x86_64,$(MACHINE)),,x86) $(if $(findstring aarch64,$(MACHINE)),,arm)
 LIB_SRC := $(foreach file,$(LIB_SRC),$(if $(filter $(FOREIGN),$(subst /, ,$(file))),,$(file)))
+# Code for GPUs (docs/gpu.md): compiled by GPU_CC for the program, and by CC for test/emulator.c.
+GPU_SRC := $(wildcard quant/gpu/*.c engine/gpu/device/*.c)
+GPU_OBJ := $(GPU_SRC:%.c=$(BUILD)/%.o) $(BUILD)/test/emulator.o
+GPU_PTX := $(GPU_SRC:%.c=$(BUILD)/%.ptx)
+LIB_SRC := $(filter-out $(GPU_SRC),$(LIB_SRC))
 CLI_SRC  := $(call sources,cli)
 TEST_SRC := $(wildcard test/test_*.c)
 # What measures is not built under sanitizers.
@@ -57,11 +62,15 @@ SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard test/support*.c test/bench
 hash := \#
 CURL ?= $(if $(shell echo '$(hash)include <curl/curl.h>' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes),yes,no)
 
+# Code for GPUs needs clang with NVIDIA's target. GPU=no: without.
+GPU_CC ?= clang
+GPU    ?= $(if $(findstring nvptx64,$(shell $(GPU_CC) --print-targets 2>/dev/null)),yes,no)
+
 # Progress: on a terminal one line, "[n/m] what", that is overwritten; otherwise a line for each tenth of
 # the steps. m is the number of steps that a dry run counts. V=1 shows whole commands.
 Q := $(if $(V),,@)
 ifeq (,$(V)$(COUNTING)$(filter run test test-long setup clean help format compdb,$(MAKECMDGOALS)))
-steps := $(shell $(MAKE) -n --no-print-directory $(MAKEOVERRIDES) COUNTING=yes CURL=$(CURL) $(MAKECMDGOALS) 2>/dev/null | \
+steps := $(shell $(MAKE) -n --no-print-directory $(MAKEOVERRIDES) COUNTING=yes CURL=$(CURL) GPU=$(GPU) $(MAKECMDGOALS) 2>/dev/null | \
                  grep -c '^: step')
 done  :=
 endif
@@ -147,6 +156,29 @@ $(BUILD)/cli/pull/http.o: $(BUILD)/curl
 $(BUILD)/curl: FORCE
 	$(call keep,$(CURL))
 
+# All PTX in the program: texts that end with a zero byte. sm_80: GPUs from 2020 on; PTX 7.0: drivers
+# from R450 on. C has no word for a kernel, so that is written into the functions that clang compiled.
+# The second clang only writes them as PTX: it optimizes nothing, and so adds no fma (scripts/lint).
+GPU_TARGET := --target=nvptx64-nvidia-cuda -march=sm_80 -Xclang -target-feature -Xclang +ptx70
+GPU_CFLAGS := $(GPU_TARGET) -std=gnu17 -O2 $(WARNINGS) -ffp-contract=off -fno-math-errno \
+              -nostdlibinc -isystem quant/gpu/libc -I.
+$(BUILD)/%.ll: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,GPU,$<)
+	$(Q)$(GPU_CC) $(GPU_CFLAGS) -MMD -MP -MF $(@:.ll=.gpu.d) -S -emit-llvm -o $@ $<
+	@sed -i 's/^define \(dso_local \)\?void @\(quant\|engine\)_gpu_/define ptx_kernel void @\2_gpu_/' $@
+$(BUILD)/%.ptx: $(BUILD)/%.ll
+	$(Q)$(GPU_CC) $(GPU_TARGET) -O2 -Xclang -disable-llvm-passes -S -x ir -o $@ $<
+$(BUILD)/gpu.ptx: $(GPU_PTX)
+	$(Q)for file in $^; do cat $$file; printf '\0'; done > $@
+
+.SECONDARY: $(GPU_PTX:.ptx=.ll)
+
+$(BUILD)/engine/gpu/gpu_code.o: $(BUILD)/gpu $(if $(filter yes,$(GPU)),$(BUILD)/gpu.ptx)
+$(BUILD)/engine/gpu/gpu_code.o: private CPPFLAGS += $(if $(filter yes,$(GPU)),-DENGINE_GPU_PTX='"$(BUILD)/gpu.ptx"')
+$(BUILD)/gpu: FORCE
+	$(call keep,$(GPU))
+
 # Rebuilds everything when the compiler or its flags change.
 $(BUILD)/flags: FORCE
 	$(call keep,$(CC) $(CPPFLAGS) $(ALL_CFLAGS))
@@ -162,6 +194,14 @@ WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_all
 LDFLAGS_test_graph      = $(WRAP_MALLOC) -Wl,--wrap=engine_cpu_op_of
 LDFLAGS_test_token_loop = $(WRAP_MALLOC)
 LDFLAGS_test_draft = $(WRAP_MALLOC)
+
+# Kernels for GPUs in the emulator, which finds them by name.
+$(GPU_OBJ) $(BUILD)/test/fake_cuda.o: private ALL_CFLAGS += -fvisibility=default
+$(BUILD)/test/test_gpu_kernels: $(GPU_OBJ)
+$(BUILD)/test/test_gpu $(BUILD)/test/test_gpu_models: $(GPU_OBJ) $(BUILD)/test/fake_cuda.o
+LDFLAGS_test_gpu_kernels = -rdynamic
+LDFLAGS_test_gpu = -rdynamic
+LDFLAGS_test_gpu_models = -rdynamic
 
 # Rooms' tests have no command line but these files.
 $(BUILD)/test/test_sandbox: $(BUILD)/cli/sandbox.o
@@ -194,10 +234,16 @@ $(BUILD)/test/fail_alloc.so: test/fail_alloc.c $(BUILD)/flags
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fvisibility=default -shared -o $@ $< -ldl
 
-tests: $(TEST_BIN) $(TOOL_BIN) $(FUZZ_SEED_BIN) $(FAIL_ALLOC)
+# A driver for a GPU, on the emulator, for test/cli/t_machine.sh.
+FAKE_CUDA := $(if $(SAN),,$(BUILD)/test/libcuda.so.1)
+$(BUILD)/test/libcuda.so.1: $(GPU_OBJ) $(BUILD)/test/fake_cuda.o $(BUILD)/test/support_random.o $(BUILD)/libinfer.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) -o $@ $^ $(LDLIBS)
+
+tests: $(TEST_BIN) $(TOOL_BIN) $(FUZZ_SEED_BIN) $(FAIL_ALLOC) $(FAKE_CUDA)
 
 # Compiles what `tests` links.
-objects: $(TEST_BIN:=.o) $(TOOL_BIN:=.o) $(SUPPORT_OBJ)
+objects: $(TEST_BIN:=.o) $(TOOL_BIN:=.o) $(SUPPORT_OBJ) $(GPU_OBJ) $(BUILD)/test/fake_cuda.o
 
 setup:
 	@scripts/setup build test
@@ -275,7 +321,7 @@ $(addprefix $(BUILD)/man/,bash zsh fish): $(BUILD)/man/%: $(BUILD)/infer
 	@mkdir -p $(@D)
 	$(BUILD)/infer completion $(@F) > $@
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SUPPORT_OBJ:.o=.d) $(TEST_SRC:%.c=$(BUILD)/%.d) $(TOOL_SRC:%.c=$(BUILD)/%.d) \
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SUPPORT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) $(BUILD)/test/fake_cuda.d $(GPU_PTX:.ptx=.gpu.d) $(TEST_SRC:%.c=$(BUILD)/%.d) $(TOOL_SRC:%.c=$(BUILD)/%.d) \
          $(FUZZ_SEED_BIN:=.d) $(BUILD)/test/fuzz_main.d
 
 # Fuzz targets (test/fuzz.h): build/fuzz/TARGET CORPUS, with the seeds of test/data/fuzz/TARGET. The kernels

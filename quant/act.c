@@ -3,7 +3,6 @@
  * the specification, and the vector kernels give the same bits. */
 #include "quant/act.h"
 #include "quant/half.h"
-#include <math.h>
 
 const struct quant_act_form quant_act_f32 = {
     .name = "f32",
@@ -88,8 +87,7 @@ static int quantize(int n, const float *x, float factor, int8_t *q)
 {
     int sum = 0;
     for (int i = 0; i < n; i++) {
-        /* 0 times an infinite x would be NaN. */
-        q[i] = factor == 0.0f ? 0 : (int8_t)lrintf(x[i] * factor);
+        q[i] = quant_act_code(x[i], factor);
         sum += q[i];
     }
     return sum;

@@ -3,6 +3,7 @@
 #define QUANT_ACT_H
 
 #include "quant/types.h"
+#include <math.h>
 
 static inline int64_t quant_act_round_up(int64_t n, int64_t to)
 {
@@ -21,6 +22,13 @@ static inline float quant_act_scale(uint32_t largest_bits, float *factor)
     float d = quant_float_of(largest_bits) / 127.0f;
     *factor = 1.0f / d;
     return d;
+}
+
+/* The code of an element; factor: that of its block. */
+static inline int8_t quant_act_code(float x, float factor)
+{
+    /* 0 times an infinite x would be NaN. */
+    return factor == 0.0f ? 0 : (int8_t)lrintf(x * factor);
 }
 
 #endif

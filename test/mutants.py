@@ -65,6 +65,62 @@ of("models/state/kv_cache.c", "test_kv_cache",
    ("return position + s->kv.window / 2 + 1;", "return position + 1;", "and half its size ahead"),
    )
 
+# ---- Kernels for GPUs ----
+of("quant/gpu/gpu_gemv.c", "test_gpu_kernels",
+   ("gpu_sync_warp(); /* all terms are written */", "", "terms are complete before they are added"),
+   ("gpu_sync_warp(); /* all terms are read */", "", "terms are added before the next ones replace them"),
+   ("for (int i = 0; i < n; i++) acc += v[gpu_lane()][i];", "for (int i = n; i-- > 0;) acc += v[gpu_lane()][i];",
+    "terms are added in ascending order"),
+   ("n_blocks - b < QUANT_GPU_TERMS ?", "n_blocks - b > QUANT_GPU_TERMS ?", "the last terms are fewer"),
+   ("for (int h = 8; h; h /= 2)", "for (int h = 1; h < 16; h *= 2)", "the tree of lanes begins with the farthest"),
+   ("for (int64_t i = first + 1; i >= first; i--) {", "for (int64_t i = first; i <= first + 1; i++) {",
+    "the odd element of a pair comes first"),
+   ("if (row < p->n_rows && gpu_lane() % 16 == 0)", "if (row <= p->n_rows && gpu_lane() % 16 == 0)",
+    "nothing is written past the last row"),
+   )
+of("quant/gpu/gpu_quantize.c", "test_gpu_kernels",
+   ("for (int mask = GPU_WARP / 2; mask; mask /= 2) {", "for (int mask = GPU_WARP / 4; mask; mask /= 2) {",
+    "the largest element is that of all lanes"),
+   ("quantize(&p, 8, 2, false);", "quantize(&p, 8, 4, false);", "q8_256 has a sum for each 16 elements"),
+   ("if (b >= p->k / (GPU_WARP * per_lane)) return;", "if (b > p->k / (GPU_WARP * per_lane)) return;",
+    "nothing is written past the last block"),
+   ("to.bf16[i] = 0;", "to.bf16[i] = 1;", "columns of BF16 end with zeros"),
+   )
+of("engine/gpu/machine_code.c", "test_gpu",
+   ("base_checksum(code, size, 0) == checksum &&", "", "damaged machine code is compiled anew"),
+   ("if (ok && path) store(path, code, size);", "", "machine code is compiled once"),
+   )
+of("engine/gpu/gpu_device.c", "test_gpu",
+   ("return !gpu->failure.code || base_fail(err, gpu->failure.code", "return err || base_fail(err, gpu->failure.code",
+    "a failed start fails the run"),
+   ("driver.memory_set(address, 0, size,", "driver.memory_set(address, 1, size,", "buffers read as zeros"),
+   )
+of("engine/gpu/gpu_mul_mat.c", "test_gpu",
+   ("if (i == 0 || w->type->act != p.w[i - 1]->type->act)", "if (i == 0)", "each weight has columns of its form"),
+   ("return bytes * p.x->ne[1];", "return bytes;", "scratch is for all columns"),
+   ("out += w->ne[1] * (int64_t)sizeof(float);", "", "results of several weights are adjacent"),
+   )
+of("engine/gpu/device/gpu_attention.c", "test_gpu_models",
+   ("gpu_sync(); /* codes, c and lanes of all sub-blocks are written */", "", "weights are complete before values are added"),
+   ("gpu_sync(); /* the sum is written; codes, c and lanes are read */", "", "weights are read before the next chunk's"),
+   ("o = fmaf(next_o, now, o * before);", "o = fmaf(next_o, before, o * now);", "each chunk has its own factor"),
+   ("if (next_is_in) sum = fmaf(next_w, next_inverse, sum);", "if (next_is_in && is_in == false) sum = fmaf(next_w, next_inverse, sum);",
+    "both halves of a sub-block have weights"),
+   (".first = range[1] < 0 ? 0 : range[1],", ".first = 0,", "a range has a first key"),
+   ("const int64_t kv = head / (p.q.ne[1] / p.k.ne[1]);", "const int64_t kv = head % p.k.ne[1];",
+    "consecutive heads share keys"),
+   ("q->shared->query_scale = scale * q->p->scale;", "q->shared->query_scale = scale;", "scores have the scale"),
+   )
+of("engine/gpu/device/gpu_norm.c", "test_gpu_models",
+   ("for (int h = 8; h; h /= 2) sum +=", "for (int h = 1; h < 16; h *= 2) sum +=", "sums of rows are a tree"),
+   ("y = fmaf(y, 1.0f, -mean);", "y -= 0.0f;", "a norm subtracts the mean"),
+   )
+of("engine/gpu/device/gpu_map.c", "test_gpu_models",
+   ("return is_first ? fmaf(a, cosine, -(b * sine)) : fmaf(b, cosine, a * sine);",
+    "return is_first ? a * cosine - b * sine : b * cosine + a * sine;", "a rotation has one rounding less"),
+   ("*out = v_unary(p.unary, a) * b;", "*out = a * v_unary(p.unary, b);", "the gate has the function"),
+   )
+
 # ---- Requests ----
 of("generate/thought.c", "test_generate",
    ("t->owed = left / 4;", "t->owed = left / 16;", "a quarter of the limit is left for the answer"),

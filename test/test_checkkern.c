@@ -10,9 +10,9 @@
 #include "quant/arm/panel_arm.h"
 #include "quant/quant.h"
 #include "test/bench/support_kernbench.h"
+#include "test/support_bed.h"
 #include "test/support_files.h"
 #include "test/support_floats.h"
-#include "test/support_guard.h"
 #include "test/support_level.h"
 #include "test/support_random.h"
 #include "test/support_row.h"
@@ -23,245 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MAX_K exceeds the part of a row that a kernel processes at once by an odd amount. */
-enum { MAX_K = 17664, MAX_ROWS = 35, MAX_BYTES = MAX_ROWS * MAX_K };
-
 static uint64_t seed = 1;
-
-/* ---- Data ---- */
-
-enum weight_kind { RAW, FINITE, PATTERN, ENCODED };
-enum { N_WEIGHT_KINDS = ENCODED + 1 };
-enum act_kind { QUANTIZED, SPECIAL, RAW_CODES };
-enum { N_ACT_KINDS = RAW_CODES + 1 };
-
-static void fill_bytes(uint64_t *rng, size_t size, uint8_t *out)
-{
-    for (size_t i = 0; i < size; i++) out[i] = (uint8_t)support_random(rng);
-}
-
-/* One random block whose elements are all finite. */
-static void fill_finite_block(uint64_t *rng, const struct quant_type *type, uint8_t *block)
-{
-    do fill_bytes(rng, type->block_bytes, block);
-    while (!isfinite(support_row_largest(type, block)));
-}
-
-/* A row like those of models: encoded from normally distributed numbers. */
-static void fill_plain_row(uint64_t *rng, const struct quant_type *type, int64_t k, uint8_t *row)
-{
-    static float x[MAX_K];
-    support_floats_fill(rng, SUPPORT_GAUSS, k, x);
-    support_row_make(type, k, x, row);
-}
-
-/* A random part of floats of one kind, encoded once for all rows of a type: encoding is slow. */
-static void fill_encoded(uint64_t *rng, const struct quant_type *type, size_t bytes, uint8_t *row)
-{
-    enum { LEN = 4096 };
-    static uint8_t blocks[SUPPORT_FLOATS_COUNT][LEN * sizeof(float)];
-    static float x[LEN];
-    static const struct quant_type *encoded;
-    const uint32_t n = LEN / type->block_len,
-                   kind = support_random_below(rng, SUPPORT_FLOATS_COUNT);
-    const size_t size = type->block_bytes, first = support_random_below(rng, n) * size,
-                 header = type->header_bytes;
-    for (int i = 0; encoded != type && i < SUPPORT_FLOATS_COUNT; i++) {
-        support_floats_fill(rng, (enum support_floats)i, LEN, x);
-        support_row_make(type, LEN, x, blocks[i]);
-    }
-    encoded = type;
-    memcpy(row, blocks[kind], header);
-    for (size_t at = 0; at < bytes - header; at += size)
-        memcpy(row + header + at, blocks[kind] + header + (first + at) % (n * size), size);
-}
-
-static void fill_row(uint64_t *rng, const struct quant_type *type, int64_t k, uint8_t *row)
-{
-    static const uint8_t patterns[] = {0x00, 0xff, 0x0f, 0xf0, 0x55, 0xaa, 0x7f, 0x80, 0x01, 0x3c};
-    size_t bytes = (size_t)quant_row_size(type, k);
-
-    switch ((enum weight_kind)support_random_below(rng, N_WEIGHT_KINDS)) {
-    case RAW:
-        fill_bytes(rng, bytes, row);
-        break;
-    case FINITE:
-        support_row_head(type, support_random_gauss(rng), row);
-        for (size_t at = type->header_bytes; at < bytes; at += type->block_bytes)
-            fill_finite_block(rng, type, row + at);
-        break;
-    case PATTERN:
-        memset(row, patterns[support_random_below(rng, sizeof patterns)], bytes);
-        break;
-    case ENCODED:
-        fill_encoded(rng, type, bytes, row);
-        break;
-    }
-}
-
-/* A column in every form; arrays end at inaccessible pages. */
-struct column {
-    struct guard f32, bf16, q, d, s, sum;
-    struct quant_act act;
-    bool plain; /* only normally distributed numbers */
-};
-
-static struct column column_new(void)
-{
-    return (struct column){.f32 = guard_new(MAX_K * 4),
-                           .bf16 = guard_new(MAX_K * 2),
-                           .q = guard_new(MAX_K + 64),
-                           .d = guard_new(MAX_K / 8),
-                           .s = guard_new(MAX_K / 8),
-                           .sum = guard_new(MAX_K / 8)};
-}
-
-static void column_free(struct column *c)
-{
-    guard_free(&c->f32);
-    guard_free(&c->bf16);
-    guard_free(&c->q);
-    guard_free(&c->d);
-    guard_free(&c->s);
-    guard_free(&c->sum);
-}
-
-/* Codes that no float column is quantized to: any combination, with any scale. */
-static void raw_codes(uint64_t *rng, int64_t k, int block, int8_t *q, float *d, float *s,
-                      int16_t *sum)
-{
-    const int extreme = support_random_below(rng, 2), per_sum = block == 32 ? 32 : 16;
-    for (int64_t i = 0; i < k; i++)
-        q[i] = (int8_t)(extreme ? (support_random_below(rng, 2) ? 127 : -127)
-                                : (int)support_random_below(rng, 255) - 127);
-    for (int64_t b = 0; b < k / block; b++)
-        d[b] = support_random_below(rng, 8) ? fabsf(support_random_gauss(rng))
-                                            : support_floats_of_bits((uint32_t)support_random(rng));
-    for (int64_t b = 0; b < k / per_sum; b++) {
-        sum[b] = 0;
-        for (int i = 0; i < per_sum; i++) sum[b] = (int16_t)(sum[b] + q[b * per_sum + i]);
-        if (s) s[b] = d[b] * (float)sum[b];
-    }
-}
-
-static void column_fill(struct column *c, uint64_t *rng, const struct quant_kernels *scalar,
-                        const struct quant_act_form *form, int64_t k)
-{
-    enum act_kind kind =
-        (enum act_kind)support_random_below(rng, c->plain ? QUANTIZED + 1 : N_ACT_KINDS);
-    float *x = guard_at_end(&c->f32, (size_t)k * 4, 64);
-    support_floats_fill(rng,
-                        (enum support_floats)support_random_below(
-                            rng, c->plain ? SUPPORT_GAUSS + 1 : SUPPORT_FLOATS_COUNT),
-                        k, x);
-    if (kind == SPECIAL) {
-        static const uint32_t special[] = {0x7fc00000, 0xff800000, 0x7f800000, 0x7fa00000,
-                                           0x0d800000, 0x0d7fffff, 0x7f7fffff, 0x00000001};
-        for (int n = 0; n < 3; n++)
-            x[support_random_below(rng, (uint32_t)k)] =
-                support_floats_of_bits(special[support_random_below(rng, 8)]);
-    }
-    c->act = (struct quant_act){0};
-    if (form == &quant_act_f32) {
-        c->act.f32 = x;
-    } else if (form == &quant_act_bf16) {
-        static uint16_t padded[MAX_K + 32];
-        uint16_t *out = guard_at_end(&c->bf16, (size_t)k * 2, 64);
-        scalar->quantize[form->index](k, x, &(struct quant_act){.bf16 = padded});
-        memcpy(out, padded, (size_t)k * sizeof *out);
-        if (kind == RAW_CODES) fill_bytes(rng, (size_t)k * 2, (uint8_t *)out);
-        c->act.bf16 = out;
-    } else {
-        const int block = (int)form->block_len;
-        /* 64 bytes past the codes may be read. */
-        int8_t *q = guard_at_end(&c->q, (size_t)k + 64, 64);
-        float *d = guard_at_end(&c->d, (size_t)(k / block) * 4, 64), *s = NULL;
-        int16_t *sum = guard_at_end(&c->sum, (size_t)(k / form->sum_len) * 2, 64);
-        fill_bytes(rng, 64, (uint8_t *)q + k);
-        if (form->scaled_sums) s = guard_at_end(&c->s, (size_t)(k / 32) * 4, 64);
-        c->act = (struct quant_act){.q = q, .d = d, .s = s, .sum = sum};
-        if (kind == RAW_CODES)
-            raw_codes(rng, k, block, q, d, s, sum);
-        else
-            scalar->quantize[form->index](k, x, &c->act);
-    }
-}
-
-/* ---- Comparison ---- */
-
-static bool same_float(float a, float b)
-{
-    return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;
-}
-
-static int float_mismatches(int64_t n, const float *a, const float *b)
-{
-    int mismatches = 0;
-    for (int64_t i = 0; i < n; i++) mismatches += !same_float(a[i], b[i]);
-    return mismatches;
-}
-
-enum { CANARY = 0x5a, CANARY_BYTES = 64 };
-
-/* Prepares an output of `size` bytes; the next function checks that the bytes around it are
- * unchanged. */
-static void *canary_place(struct guard *out, size_t size)
-{
-    memset(out->base, CANARY, CANARY_BYTES + size + CANARY_BYTES);
-    return guard_at_start(out, CANARY_BYTES);
-}
-
-static int canary_mismatches(const struct guard *out, size_t size)
-{
-    int mismatches = 0;
-    for (int i = 0; i < CANARY_BYTES; i++)
-        mismatches +=
-            out->base[i] != CANARY || out->base[CANARY_BYTES + size + (size_t)i] != CANARY;
-    return mismatches;
-}
-
-struct bed {
-    uint64_t rng;
-    struct guard w, out;
-    struct column column, few[QUANT_FEW_COLUMNS];
-    struct quant_kernels scalar;
-    bool plain; /* only rows of normally distributed numbers */
-};
-
-static struct bed bed_new(void)
-{
-    struct bed bed = {.rng = seed, .column = column_new()};
-    for (int c = 0; c < QUANT_FEW_COLUMNS; c++) bed.few[c] = column_new();
-    bed.w = guard_new(MAX_BYTES * 4 + 65536);
-    bed.out = guard_new((size_t)MAX_K * 64);
-    quant_kernels_init(&bed.scalar, CPU_SCALAR);
-    return bed;
-}
-
-static void bed_free(struct bed *bed)
-{
-    guard_free(&bed->w);
-    guard_free(&bed->out);
-    column_free(&bed->column);
-    for (int c = 0; c < QUANT_FEW_COLUMNS; c++) column_free(&bed->few[c]);
-}
-
-/* Random rows that end at the end of a page or begin at an odd address. */
-static uint8_t *place_rows(struct bed *bed, const struct quant_type *type, int64_t k, int n_rows,
-                           size_t row_bytes)
-{
-    size_t bytes = (size_t)quant_row_size(type, k);
-    size_t all = row_bytes * (size_t)(n_rows - 1) + bytes;
-    uint8_t *w = support_random_below(&bed->rng, 2)
-                     ? guard_at_end(&bed->w, all, 1)
-                     : guard_at_start(&bed->w, support_random_below(&bed->rng, 64));
-    for (int r = 0; r < n_rows; r++) {
-        (bed->plain ? fill_plain_row : fill_row)(&bed->rng, type, k, w + row_bytes * (size_t)r);
-        /* Bytes between rows must not affect the result. */
-        if (r + 1 < n_rows) memset(w + row_bytes * (size_t)r + bytes, 0xff, row_bytes - bytes);
-    }
-    return w;
-}
 
 typedef void gemv_fn(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
                      float *out);
@@ -270,14 +32,6 @@ typedef void gemv_few_fn(int64_t k, const struct quant_rows *rows, int n_columns
 typedef void unpack_fn(int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                        void *panel);
 typedef void decode_fn(int64_t first, int64_t n, const void *row, float *out);
-
-/* A distance between rows, often more than a row. */
-static size_t any_row_bytes(struct bed *bed, const struct quant_type *type, int64_t k)
-{
-    const size_t bytes = (size_t)quant_row_size(type, k);
-    if (support_random_below(&bed->rng, 4) > 0) return bytes;
-    return bytes + type->block_bytes + 2 * support_random_below(&bed->rng, 9);
-}
 
 /* The policy of any processor. */
 static struct cpu_prefetch any_prefetch(struct bed *bed)
@@ -305,19 +59,19 @@ static struct quant_kernel of_any_processor(struct bed *bed, const struct quant_
 static int gemv_mismatches(struct bed *bed, const struct quant_type *type, enum cpu_level level,
                            const struct quant_kernel *tested, int64_t k, int n_rows)
 {
-    const size_t row_bytes = any_row_bytes(bed, type, k);
-    uint8_t *w = place_rows(bed, type, k, n_rows, row_bytes);
-    float expected[MAX_ROWS];
+    const size_t row_bytes = bed_row_bytes(bed, type, k);
+    uint8_t *w = bed_rows(bed, type, k, n_rows, row_bytes);
+    float expected[BED_MAX_ROWS];
 
-    column_fill(&bed->column, &bed->rng, &bed->scalar, type->act, k);
+    bed_column_fill(&bed->column, &bed->rng, &bed->scalar, type->act, k);
     for (int r = 0; r < n_rows; r++)
         expected[r] = type->dot(k, w + row_bytes * (size_t)r, &bed->column.act);
-    float *out = canary_place(&bed->out, (size_t)n_rows * 4);
+    float *out = bed_canary_place(&bed->out, (size_t)n_rows * 4);
     const struct cpu_prefetch prefetch = any_prefetch(bed);
     const struct quant_kernel kernel = of_any_processor(bed, type, level, *tested);
     quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, 1, &bed->column.act, &out);
-    return float_mismatches(n_rows, out, expected) +
-           canary_mismatches(&bed->out, (size_t)n_rows * 4);
+    return bed_float_mismatches(n_rows, out, expected) +
+           bed_canary_mismatches(&bed->out, (size_t)n_rows * 4);
 }
 
 static int gemv_few_mismatches(struct bed *bed, const struct quant_type *type, enum cpu_level level,
@@ -325,45 +79,46 @@ static int gemv_few_mismatches(struct bed *bed, const struct quant_type *type, e
 {
     const int n_columns =
         2 + (int)support_random_below(&bed->rng, (uint32_t)tested->few_columns - 1);
-    const size_t row_bytes = any_row_bytes(bed, type, k), bytes = (size_t)(n_columns * n_rows) * 4;
-    const uint8_t *w = place_rows(bed, type, k, n_rows, row_bytes);
-    float expected[QUANT_FEW_COLUMNS * MAX_ROWS], *out[QUANT_FEW_COLUMNS];
+    const size_t row_bytes = bed_row_bytes(bed, type, k), bytes = (size_t)(n_columns * n_rows) * 4;
+    const uint8_t *w = bed_rows(bed, type, k, n_rows, row_bytes);
+    float expected[QUANT_FEW_COLUMNS * BED_MAX_ROWS], *out[QUANT_FEW_COLUMNS];
     struct quant_act a[QUANT_FEW_COLUMNS];
     for (int c = 0; c < n_columns; c++) {
-        column_fill(&bed->few[c], &bed->rng, &bed->scalar, type->act, k);
+        bed_column_fill(&bed->few[c], &bed->rng, &bed->scalar, type->act, k);
         a[c] = bed->few[c].act;
     }
     for (int i = 0; i < n_columns * n_rows; i++)
         expected[i] = type->dot(k, w + row_bytes * (size_t)(i % n_rows), &a[i / n_rows]);
-    float *all = canary_place(&bed->out, bytes);
+    float *all = bed_canary_place(&bed->out, bytes);
     for (int c = 0; c < n_columns; c++) out[c] = all + c * n_rows;
     const struct cpu_prefetch prefetch = any_prefetch(bed);
     const struct quant_kernel kernel = of_any_processor(bed, type, level, *tested);
     quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, n_columns, a, out);
-    return float_mismatches(n_columns * n_rows, all, expected) +
-           canary_mismatches(&bed->out, bytes);
+    return bed_float_mismatches(n_columns * n_rows, all, expected) +
+           bed_canary_mismatches(&bed->out, bytes);
 }
 
 static int decode_mismatches(struct bed *bed, const struct quant_type *type, decode_fn *decode,
                              int64_t k)
 {
-    static float expected[MAX_K];
-    uint8_t *w = place_rows(bed, type, k, 1, 0);
+    static float expected[BED_MAX_K];
+    uint8_t *w = bed_rows(bed, type, k, 1, 0);
     type->scalar.decode(0, k, w, expected);
     /* Decodes a row from a random block to its end. */
     const int64_t n_blocks = k / type->block_len;
     const int64_t first = support_random_below(&bed->rng, (uint32_t)n_blocks) * type->block_len,
                   n = k - first;
-    float *out = canary_place(&bed->out, (size_t)n * 4);
+    float *out = bed_canary_place(&bed->out, (size_t)n * 4);
     decode(first, n, w, out);
-    return float_mismatches(n, out, expected + first) + canary_mismatches(&bed->out, (size_t)n * 4);
+    return bed_float_mismatches(n, out, expected + first) +
+           bed_canary_mismatches(&bed->out, (size_t)n * 4);
 }
 
 static int encode_mismatches(struct bed *bed, const struct quant_type *type,
                              const struct quant_kernels *kernels, bool weighted, int64_t k)
 {
-    static float x[MAX_K], importance[MAX_K];
-    static uint8_t expected[MAX_K * sizeof(float)];
+    static float x[BED_MAX_K], importance[BED_MAX_K];
+    static uint8_t expected[BED_MAX_K * sizeof(float)];
     const size_t bytes = (size_t)quant_row_size(type, k);
     support_floats_fill(&bed->rng,
                         (enum support_floats)support_random_below(&bed->rng, SUPPORT_FLOATS_COUNT),
@@ -371,9 +126,9 @@ static int encode_mismatches(struct bed *bed, const struct quant_type *type,
     for (int64_t i = 0; i < k; i++) importance[i] = (float)support_random_below(&bed->rng, 1000);
     const float *by = weighted ? importance : NULL;
     quant_encode(&bed->scalar, type->id, k, x, by, expected);
-    uint8_t *out = canary_place(&bed->out, bytes);
+    uint8_t *out = bed_canary_place(&bed->out, bytes);
     quant_encode(kernels, type->id, k, x, by, out);
-    return (memcmp(out, expected, bytes) != 0) + canary_mismatches(&bed->out, bytes);
+    return (memcmp(out, expected, bytes) != 0) + bed_canary_mismatches(&bed->out, bytes);
 }
 
 static int panel_mismatches(const struct quant_type *type, const struct quant_panel_form *form,
@@ -381,12 +136,12 @@ static int panel_mismatches(const struct quant_type *type, const struct quant_pa
 {
     if (type->act->layout == QUANT_LAYOUT_32) {
         const struct quant_panel32 *x = a, *y = b;
-        return float_mismatches(16, x->d, y->d) + float_mismatches(16, x->m, y->m) +
+        return bed_float_mismatches(16, x->d, y->d) + bed_float_mismatches(16, x->m, y->m) +
                (memcmp(x->q, y->q, sizeof x->q) != 0);
     }
     const struct quant_panel256 *x = a, *y = b;
     size_t subs = 256 / form->sub_len;
-    int mismatches = float_mismatches(16, x->d, y->d) + float_mismatches(16, x->m, y->m);
+    int mismatches = bed_float_mismatches(16, x->d, y->d) + bed_float_mismatches(16, x->m, y->m);
     mismatches += memcmp(x->q, y->q, sizeof x->q) != 0;
     if (!form->folded) mismatches += memcmp(x->scale, y->scale, subs / 2 * sizeof x->scale[0]) != 0;
     if (form->has_min) mismatches += memcmp(x->min, y->min, subs / 2 * sizeof x->min[0]) != 0;
@@ -467,7 +222,7 @@ static int unpack_mismatches(struct bed *bed, const struct quant_type *type,
                   first = support_random_below(&bed->rng, (uint32_t)n);
     const int64_t n_blocks = n - first;
     int n_rows = 1 + (int)support_random_below(&bed->rng, QUANT_PANEL_ROWS);
-    uint8_t *w = place_rows(bed, type, k, n_rows, row_bytes);
+    uint8_t *w = bed_rows(bed, type, k, n_rows, row_bytes);
     const void *row[QUANT_PANEL_ROWS];
     int mismatches = 0;
 
@@ -479,7 +234,7 @@ static int unpack_mismatches(struct bed *bed, const struct quant_type *type,
     type->scalar.unpack(0, n, row, expected);
     for (int64_t b = 0; form->folded && b < n; b++)
         fold_panel(type, form, (struct quant_panel256 *)expected + b);
-    char *out = canary_place(&bed->out, (size_t)n_blocks * size);
+    char *out = bed_canary_place(&bed->out, (size_t)n_blocks * size);
     unpack(first, n_blocks, row, out);
     for (int64_t b = 0; b < n_blocks; b++) {
         struct quant_panel256 block;
@@ -489,7 +244,7 @@ static int unpack_mismatches(struct bed *bed, const struct quant_type *type,
                                        expected + (size_t)(first + b) * plain);
     }
     free(expected);
-    return mismatches + canary_mismatches(&bed->out, (size_t)n_blocks * size);
+    return mismatches + bed_canary_mismatches(&bed->out, (size_t)n_blocks * size);
 }
 
 /* ---- Tests ---- */
@@ -515,11 +270,11 @@ static void check_type(struct bed *bed, const struct quant_type *type,
         /* The last two lengths are long. */
         int64_t k = (n <= last       ? n
                      : n == last + 1 ? 4096 / type->block_len
-                                     : MAX_K / type->block_len) *
+                                     : BED_MAX_K / type->block_len) *
                     type->block_len;
         for (int repeat = 0; repeat < (support_quick() ? 2 : 4); repeat++) {
             /* As many rows as any kernel processes at once. */
-            int n_rows = n > last ? 8 : 1 + (int)support_random_below(&bed->rng, MAX_ROWS);
+            int n_rows = n > last ? 8 : 1 + (int)support_random_below(&bed->rng, BED_MAX_ROWS);
             report("gemv", type->name, kernels->level, k, n_rows,
                    gemv_mismatches(bed, type, kernels->level, kernel, k, n_rows));
             if (kernel->few_columns > 1)
@@ -535,7 +290,7 @@ static void check_type(struct bed *bed, const struct quant_type *type,
                        unpack_mismatches(bed, type, kernel->panel, kernel->unpack, k));
         }
     }
-    for (int n_rows = 1; n_rows <= MAX_ROWS; n_rows += support_quick() ? 4 : 1) {
+    for (int n_rows = 1; n_rows <= BED_MAX_ROWS; n_rows += support_quick() ? 4 : 1) {
         int64_t k = type->block_len == 1 ? 37 : 5 * type->block_len;
         report("gemv", type->name, kernels->level, k, n_rows,
                gemv_mismatches(bed, type, kernels->level, kernel, k, n_rows));
@@ -579,7 +334,7 @@ static void every_half_is_converted_as_scalar_does(void **state)
 static void every_kernel_of_every_type_equals_scalar(void **state)
 {
     (void)state;
-    struct bed bed = bed_new();
+    struct bed bed = bed_new(seed);
     for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         struct quant_kernels kernels;
         quant_kernels_init(&kernels, (enum cpu_level)level);
@@ -595,7 +350,7 @@ static void every_kernel_of_every_type_equals_scalar(void **state)
 /* Compares all memory of a column in each form. */
 static void check_act(struct bed *bed, const struct quant_kernels *kernels, int64_t k)
 {
-    static _Alignas(64) char memory[2][4 * MAX_K + 64];
+    static _Alignas(64) char memory[2][4 * BED_MAX_K + 64];
     const struct quant_kernels *by[2] = {&bed->scalar, kernels};
     for (int i = 0; i < QUANT_ACT_FORMS; i++) {
         const struct quant_act_form *form = quant_act_forms[i];
@@ -604,14 +359,14 @@ static void check_act(struct bed *bed, const struct quant_kernels *kernels, int6
         struct quant_act act[2];
         assert_in_range(parts.bytes, 0, sizeof memory[0]);
         memset(memory, 1, sizeof memory);
-        column_fill(&bed->column, &bed->rng, &bed->scalar, &quant_act_f32, k);
+        bed_column_fill(&bed->column, &bed->rng, &bed->scalar, &quant_act_f32, k);
         for (int j = 0; j < 2; j++) {
             act[j] = quant_act_at(&parts, memory[j]);
             by[j]->quantize[i](k, bed->column.act.f32, &act[j]);
         }
         if (form->scaled_sums) { /* may be any NaN; the bits of d are specified even then */
             const int64_t n = k / form->block_len;
-            assert_int_equal(float_mismatches(n, act[0].s, act[1].s), 0);
+            assert_int_equal(bed_float_mismatches(n, act[0].s, act[1].s), 0);
             memcpy(act[1].s, act[0].s, (size_t)n * sizeof(float));
         }
         assert_memory_equal(memory[0], memory[1], sizeof memory[0]);
@@ -621,7 +376,7 @@ static void check_act(struct bed *bed, const struct quant_kernels *kernels, int6
 static void every_kernel_of_activations_equals_scalar(void **state)
 {
     (void)state;
-    struct bed bed = bed_new();
+    struct bed bed = bed_new(seed);
     for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         struct quant_kernels kernels;
         quant_kernels_init(&kernels, (enum cpu_level)level);
@@ -737,7 +492,7 @@ static struct caught try_mutants(bool plain, int tries)
         .gemv_few = mutant_gemv_few, .few_columns = QUANT_FEW_COLUMNS, .rows_per_step = 1};
     const struct quant_kernel dropped = {.gemv = mutant_gemv, .few_columns = 1},
                               order = {.gemv = mutant_order, .few_columns = 1};
-    struct bed bed = bed_new();
+    struct bed bed = bed_new(seed);
     struct caught n = {0};
     bed.plain = bed.column.plain = plain;
     for (int c = 0; c < QUANT_FEW_COLUMNS; c++) bed.few[c].plain = plain;

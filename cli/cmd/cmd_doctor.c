@@ -11,6 +11,8 @@
 #include "cli/terminal.h"
 #include "engine/cpu/matmul/blas.h"
 #include "engine/cpu/roofline.h"
+#include "engine/gpu/gpu.h"
+#include "engine/gpu/gpu_code.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +26,9 @@ struct doctor {
     struct base_buffer model;
     uint64_t model_bytes;
     struct base_error model_error;
-    bool has_blas;
+    bool has_blas, has_gpu_code;
+    struct engine_gpu_facts gpu;
+    struct base_error gpu_error;
     struct cli_sandbox_facts sandbox;
     struct base_buffer why;                /* why this level was selected */
     struct base_buffer advice[ADVICE_MAX]; /* one line each */
@@ -92,7 +96,12 @@ static bool collect(struct doctor *d, struct base_error *err)
         return false;
     }
     struct engine_blas *blas = engine_blas_open(&ignored);
+    size_t size;
     d->has_blas = blas != NULL;
+    d->has_gpu_code = engine_gpu_code(&size) != NULL;
+    d->gpu_error = BASE_ERROR_INIT;
+    (void)engine_gpu_find(&(struct engine_gpu_options){.library = ENGINE_GPU_LIBRARY}, &d->gpu,
+                          &d->gpu_error);
     d->sandbox = cli_sandbox_facts();
     engine_blas_close(blas);
     d->bandwidth = engine_roofline_bandwidth(d->engine->cpu, &ignored);
@@ -219,11 +228,20 @@ static void text_memory(const struct doctor *d, struct base_buffer *out)
     else
         base_buffer_add_format(out, "model         %s, %.1f MB of weights\n", d->model.data,
                                (double)d->model_bytes / 1e6);
-    base_buffer_add_format(
-        out, "OpenBLAS      %s\nsandbox       %s",
-        d->has_blas ? "found (used with --blas only)" : "not found (needed for --blas only)",
-        d->sandbox.seccomp ? "seccomp: no file, program or network once all is open"
-                           : "no seccomp: files, programs and the network stay open");
+    base_buffer_add_format(out, "OpenBLAS      %s\nGPU           ",
+                           d->has_blas ? "found (used with --blas only)"
+                                       : "not found (needed for --blas only)");
+    if (d->gpu_error.code)
+        base_buffer_add_text(out, d->gpu_error.text);
+    else
+        base_buffer_add_format(out, "%s, compute capability %d.%d, %.1f GB", d->gpu.name,
+                               d->gpu.major, d->gpu.minor, (double)d->gpu.memory / 1e9);
+    base_buffer_add_format(out, "\nGPU code      %s\nsandbox       %s",
+                           d->has_gpu_code ? "built in (no command uses it yet)"
+                                           : "not built in (infer was compiled without clang)",
+                           d->sandbox.seccomp
+                               ? "seccomp: no file, program or network once all is open"
+                               : "no seccomp: files, programs and the network stay open");
     if (d->sandbox.landlock)
         base_buffer_add_format(out, "; Landlock %d: outputs in their folder%s\n",
                                d->sandbox.landlock,
@@ -287,9 +305,14 @@ static void add_json(const struct doctor *d, struct base_buffer *out)
         out, d->bandwidth > 0 ? "\"bytes_per_second\":%.0f," : "\"bytes_per_second\":null,",
         d->bandwidth);
     base_buffer_add_format(out,
-                           "\"int8_multiply_adds_per_second\":%.0f},\n\"openblas\":%s,"
-                           "\"sandbox\":{\"seccomp\":%s,\"landlock\":%d},\n\"advice\":[",
-                           d->int8, d->has_blas ? "true" : "false",
+                           "\"int8_multiply_adds_per_second\":%.0f},\n\"openblas\":%s,\"gpu\":{",
+                           d->int8, d->has_blas ? "true" : "false");
+    base_buffer_add_format(out, "\"code\":%s,", d->has_gpu_code ? "true" : "false");
+    base_buffer_add_string(out, "name", d->gpu_error.code ? NULL : d->gpu.name);
+    base_buffer_add_text(out, ",");
+    json_bytes(out, "memory", !d->gpu_error.code, d->gpu.memory);
+    base_buffer_add_string(out, "error", d->gpu_error.code ? d->gpu_error.text : NULL);
+    base_buffer_add_format(out, "},\"sandbox\":{\"seccomp\":%s,\"landlock\":%d},\n\"advice\":[",
                            d->sandbox.seccomp ? "true" : "false", d->sandbox.landlock);
     for (size_t i = 0; i < d->n_advice; i++) {
         if (i) base_buffer_add_text(out, ",");

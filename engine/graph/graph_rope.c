@@ -26,7 +26,8 @@ static bool table_shape(struct engine_tensor *dst, struct base_error *err)
 
 const struct engine_op engine_op_rope_table = {"rope_table", .n_src = 1, .shape = table_shape};
 
-/* Returns a table with these sources and parameters: one that is in the graph, or a new one. */
+/* Returns a table with these sources and parameters: one that is in the graph, or a new one. It is
+ * in place 0 for all devices: the bits of pow, sin and cos depend on the library. */
 static struct engine_tensor *rope_table(struct engine_graph *g, struct engine_tensor *positions,
                                         struct engine_tensor *factors,
                                         const struct engine_rope *rope)
@@ -38,8 +39,12 @@ static struct engine_tensor *rope_table(struct engine_graph *g, struct engine_te
             memcmp(&t->params.rope, rope, sizeof *rope) == 0)
             return t;
     }
-    return engine_graph_node(g, &engine_op_rope_table, src, 2,
-                             &(union engine_params){.rope = *rope});
+    const struct engine_place *place = g->place;
+    g->place = &g->engine->place[0];
+    struct engine_tensor *t =
+        engine_graph_node(g, &engine_op_rope_table, src, 2, &(union engine_params){.rope = *rope});
+    g->place = place;
+    return t;
 }
 
 /* ---- The rotation: x[N][T][H][D] with a table [T][n_rot] ---- */

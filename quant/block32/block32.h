@@ -184,19 +184,23 @@ QUANT_INLINE void quant_encode32(const struct quant_fit *to, struct quant_form32
                       importance ? importance + 32 * b : NULL, at);
 }
 
+/* v of block b of a row and a column. */
+QUANT_INLINE float quant_term32(struct quant_form32 form, const void *row, int64_t b,
+                                const struct quant_act *a)
+{
+    struct quant_block32 block;
+    int isum = 0;
+    quant_read32(form, (const uint8_t *)row + b * (int64_t)form.block_bytes, &block);
+    for (int i = 0; i < 32; i++) isum += (block.code[i] - form.offset) * a->q[32 * b + i];
+    const float scale = block.d * a->d[b];
+    return form.has_min ? fmaf(scale, (float)isum, block.m * a->s[b]) : scale * (float)isum;
+}
+
 QUANT_INLINE float quant_dot32(struct quant_form32 form, int64_t k, const void *row,
                                const struct quant_act *a)
 {
-    const uint8_t *at = row;
     float acc = 0.0f;
-    for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes) {
-        struct quant_block32 block;
-        int isum = 0;
-        quant_read32(form, at, &block);
-        for (int i = 0; i < 32; i++) isum += (block.code[i] - form.offset) * a->q[32 * b + i];
-        const float scale = block.d * a->d[b];
-        acc += form.has_min ? fmaf(scale, (float)isum, block.m * a->s[b]) : scale * (float)isum;
-    }
+    for (int64_t b = 0; b < k / 32; b++) acc += quant_term32(form, row, b, a);
     return acc;
 }
 

@@ -37,17 +37,22 @@ QUANT_INLINE void quant_long_decode(struct quant_long_form form, quant_long_code
     }
 }
 
+/* v of 32 elements of a row and a column. */
+QUANT_INLINE float quant_long_term(struct quant_long_form form, quant_long_code *code,
+                                   const void *row, int64_t b, const struct quant_act *a)
+{
+    const uint8_t *block = quant_long_at(form, row, 32 * b);
+    int isum = 0;
+    for (int64_t i = 32 * b; i < 32 * b + 32; i++)
+        isum += (code(block, (int)(i % form.len)) - form.offset) * a->q[i];
+    return quant_load_half(block) * a->d[b] * (float)isum;
+}
+
 QUANT_INLINE float quant_long_dot(struct quant_long_form form, quant_long_code *code, int64_t k,
                                   const void *row, const struct quant_act *a)
 {
     float acc = 0.0f;
-    for (int64_t b = 0; b < k / 32; b++) {
-        const uint8_t *block = quant_long_at(form, row, 32 * b);
-        int isum = 0;
-        for (int64_t i = 32 * b; i < 32 * b + 32; i++)
-            isum += (code(block, (int)(i % form.len)) - form.offset) * a->q[i];
-        acc += quant_load_half(block) * a->d[b] * (float)isum;
-    }
+    for (int64_t b = 0; b < k / 32; b++) acc += quant_long_term(form, code, row, b, a);
     return acc;
 }
 

@@ -5,10 +5,9 @@
  * the same treatment of subnormals: subnormal inputs and results become zero of the same sign. On
  * x86, two bits of MXCSR make ordinary instructions do this; the scalar specification does it
  * explicitly and depends on no control register. */
+#include "quant/float/bf16.h"
 #include "quant/float/lanes.h"
 #include "quant/half.h"
-#include <float.h>
-#include <math.h>
 
 static uint16_t element(const void *row, int64_t i)
 {
@@ -33,38 +32,6 @@ static void encode(const struct quant_search *search, int64_t k, const float *in
     }
 }
 
-static float flush(float f)
-{
-    return fabsf(f) < FLT_MIN ? copysignf(0.0f, f) : f;
-}
-
-/* Given that w * x + acc rounds to +-FLT_MIN as a float: whether it would be smaller than FLT_MIN
- * if the exponent had no bound, that is, whether its exact magnitude is below FLT_MIN * (1 -
- * 2^-25). The product is exact in double; the exact sum is sum + error (Knuth's TwoSum). */
-static bool tiny_after_rounding(float w, float x, float acc)
-{
-    const double limit = (double)FLT_MIN * (1.0 - 0x1p-25);
-    double product = (double)w * (double)x;
-    double sum = product + (double)acc;
-    double part = sum - product;
-    double error = (product - (sum - part)) + ((double)acc - part);
-    if (sum < 0.0) {
-        sum = -sum;
-        error = -error;
-    }
-    return sum < limit || (sum == limit && error < 0.0);
-}
-
-/* One of the two multiply-adds of the instruction; acc is not subnormal. */
-static float step(float w, float x, float acc)
-{
-    w = flush(w);
-    x = flush(x);
-    float sum = fmaf(w, x, acc);
-    if (fabsf(sum) == FLT_MIN && tiny_after_rounding(w, x, acc)) return copysignf(0.0f, sum);
-    return flush(sum);
-}
-
 static float dot(int64_t k, const void *row, const struct quant_act *a)
 {
     float lane[16] = {0};
@@ -74,7 +41,7 @@ static float dot(int64_t k, const void *row, const struct quant_act *a)
             for (int64_t i = first + 2 * l + 1; i >= first + 2 * l; i--) {
                 float w = i < k ? quant_bfloat_to_float(element(row, i)) : 0.0f;
                 float x = i < k ? quant_bfloat_to_float(a->bf16[i]) : 0.0f;
-                lane[l] = step(w, x, lane[l]);
+                lane[l] = bf16_step(w, x, lane[l]);
             }
         }
     }

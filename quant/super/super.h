@@ -67,29 +67,34 @@ QUANT_INLINE void super_decode(const struct super_layout *layout, super_expand *
     }
 }
 
+/* v (quant/quant.h) of super-block b of a row and a column. */
+QUANT_INLINE float super_term(const struct super_layout *layout, super_expand *expand,
+                              const void *row, int64_t b, const struct quant_act *a)
+{
+    const struct quant_panel_form *form = &layout->panel;
+    struct super_parts p;
+    expand(row, b, &p);
+    int32_t isum = 0, msum = 0;
+    for (int s = 0; s < SUPER_LEN / form->sub_len; s++) {
+        int32_t products = 0, sum = 0;
+        for (int i = s * form->sub_len; i < (s + 1) * form->sub_len; i++) {
+            products += (p.q[i] - form->offset) * a->q[SUPER_LEN * b + i];
+            sum += a->q[SUPER_LEN * b + i];
+        }
+        isum += p.scale[s] * products;
+        if (form->has_min) msum += p.min[s] * sum;
+    }
+    const float scale = p.d * a->d[b];
+    return form->has_min ? fmaf(scale, (float)isum, p.m * a->d[b] * (float)msum)
+                         : scale * (float)isum;
+}
+
 /* The canonical product (quant/quant.h) of a row with a column. */
 QUANT_INLINE float super_dot(const struct super_layout *layout, super_expand *expand, int64_t k,
                              const void *row, const struct quant_act *a)
 {
-    const struct quant_panel_form *form = &layout->panel;
     float acc = 0.0f;
-    for (int64_t b = 0; b < k / SUPER_LEN; b++) {
-        struct super_parts p;
-        expand(row, b, &p);
-        int32_t isum = 0, msum = 0;
-        for (int s = 0; s < SUPER_LEN / form->sub_len; s++) {
-            int32_t products = 0, sum = 0;
-            for (int i = s * form->sub_len; i < (s + 1) * form->sub_len; i++) {
-                products += (p.q[i] - form->offset) * a->q[SUPER_LEN * b + i];
-                sum += a->q[SUPER_LEN * b + i];
-            }
-            isum += p.scale[s] * products;
-            if (form->has_min) msum += p.min[s] * sum;
-        }
-        float scale = p.d * a->d[b];
-        acc += form->has_min ? fmaf(scale, (float)isum, p.m * a->d[b] * (float)msum)
-                             : scale * (float)isum;
-    }
+    for (int64_t b = 0; b < k / SUPER_LEN; b++) acc += super_term(layout, expand, row, b, a);
     return acc;
 }
 

@@ -240,6 +240,17 @@ out_like '^level +[a-z0-9]+: '
 out_like '^threads +1; [0-9]+ processors online'
 out_like '^bandwidth +[0-9.]+ GB/s'
 out_like '^-> .*none.gguf: '
+out_like '^GPU code +(not )?built in'
+fake=${INFER%/*}/test/libcuda.so.1 # on the emulator (test/fake_cuda.h)
+if [ -r "$fake" ]; then
+    LD_LIBRARY_PATH=${fake%/*}
+    export LD_LIBRARY_PATH
+    infer doctor -t 1
+    out_like '^GPU +emulated GPU, compute capability 8.0, 0.1 GB$'
+    infer doctor -t 1 --json
+    is_json '.gpu.name == "emulated GPU" and .gpu.memory == 67108864 and .gpu.error == null'
+    unset LD_LIBRARY_PATH
+fi
 infer doctor --json --isa scalar -t 1
 status 0
 is_json '.cpu.level == "scalar" and .measured.bytes_per_second > 0 and (.advice|length > 0)'

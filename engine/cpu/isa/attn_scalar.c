@@ -1,56 +1,17 @@
 /* engine/cpu/isa/attn_scalar.c: the specification of integer attention. See engine/cpu/isa/attn.h.
  */
-#include "engine/cpu/isa/attn.h"
-#include <math.h>
-#include <string.h>
+#include "engine/cpu/isa/attn_terms.h"
 
-enum {
-    BITS_INFINITY = 0x7f800000,
-    BITS_TINY = 27 << 23,       /* 2^-100 */
-    BITS_TINY_VALUE = 67 << 23, /* 2^-60 */
-    BITS_MIN_SCALE = 55 << 23,  /* 2^-72 */
-    GROUP = ENGINE_ATTN_GROUP,
-    SUB = ENGINE_ATTN_SUB
-};
-
-static uint32_t magnitude_bits(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits & 0x7fffffff;
-}
-
-static float float_of(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-/* Fractions above 4095 / 2048 would give codes above 4095: the addition carries into the next
- * exponent. */
-static float value_scale(uint32_t largest_bits, float *factor)
-{
-    if (largest_bits < BITS_TINY_VALUE) return float_of(BITS_MIN_SCALE);
-    const uint32_t bits = ((largest_bits + 0xfff) >> 23 << 23) - (11 << 23);
-    *factor = float_of(0x7f000000 - bits);
-    return float_of(bits);
-}
+enum { GROUP = ENGINE_ATTN_GROUP, SUB = ENGINE_ATTN_SUB };
 
 float engine_attn_scale(uint32_t largest_bits, enum engine_attn_kind kind, float *factor)
 {
-    const float max_c = kind == ENGINE_ATTN_QUERY ? ENGINE_ATTN_QUERY_MAX : ENGINE_ATTN_KEY_MAX;
-    *factor = 0.0f;
-    if (largest_bits >= BITS_INFINITY) return float_of(0x7fc00000);
-    if (kind == ENGINE_ATTN_VALUE) return value_scale(largest_bits, factor);
-    if (largest_bits < BITS_TINY) return 0.0f;
-    *factor = max_c / float_of(largest_bits);
-    return float_of(largest_bits) / max_c;
+    return attn_scale(largest_bits, kind, factor);
 }
 
 float engine_attn_exp2(float x)
 {
-    return x > -127.0f ? float_of((uint32_t)(x + 127.0f) << 23) : 0.0f;
+    return attn_exp2(x);
 }
 
 static float factor_of(int64_t n, const float *x, enum engine_attn_kind kind, float *scale)
@@ -58,21 +19,15 @@ static float factor_of(int64_t n, const float *x, enum engine_attn_kind kind, fl
     uint32_t largest = 0;
     float factor;
     for (int64_t i = 0; i < n; i++)
-        if (magnitude_bits(x[i]) > largest) largest = magnitude_bits(x[i]);
-    *scale = engine_attn_scale(largest, kind, &factor);
+        if (attn_magnitude_bits(x[i]) > largest) largest = attn_magnitude_bits(x[i]);
+    *scale = attn_scale(largest, kind, &factor);
     return factor;
-}
-
-static int16_t code_of(float x, float factor)
-{
-    /* 0 times an infinite x would be NaN. */
-    return factor == 0.0f ? 0 : (int16_t)lrintf(x * factor);
 }
 
 static float row(int64_t d, const float *x, enum engine_attn_kind kind, int16_t *codes)
 {
     float scale, factor = factor_of(d, x, kind, &scale);
-    for (int64_t i = 0; i < d; i++) codes[i] = code_of(x[i], factor);
+    for (int64_t i = 0; i < d; i++) codes[i] = attn_code(x[i], factor);
     if (d % 2) codes[d] = 0;
     return scale;
 }
@@ -91,7 +46,7 @@ static void key_row(int64_t d, const int16_t *codes, int64_t step, float scale, 
  * apart. */
 static int16_t *value_codes(int64_t dv, const char *group, int64_t i)
 {
-    return engine_attn_codes(group) + i / 2 * ((dv + 15) / 16 * 16) * 2 + i % 2;
+    return engine_attn_codes(group) + attn_value_at(dv, i, 0);
 }
 
 static void value_row(int64_t dv, const int16_t *codes, int64_t step, float scale, char *group,
@@ -128,32 +83,18 @@ static void keys(int64_t d, const float *x, int64_t pad, char *group)
     for (int64_t r = 0; r < GROUP; r++) {
         float factor = factor_of(d, x + r * pad, ENGINE_ATTN_KEY, &engine_attn_scales(group)[r]);
         for (int64_t i = 0; i < (d + 1) / 2 * 2; i++)
-            engine_attn_codes(group)[(i / 2 * GROUP + r) * 2 + i % 2] =
-                i < d ? code_of(x[r * pad + i], factor) : 0;
+            engine_attn_codes(group)[attn_key_at(r, i)] =
+                i < d ? attn_code(x[r * pad + i], factor) : 0;
     }
 }
 
 static void values(int64_t dv, const float *x, int64_t pad, char *group)
 {
-    const int64_t width = (dv + 15) / 16 * 16;
     for (int64_t r = 0; r < GROUP; r++) {
         float factor = factor_of(dv, x + r * pad, ENGINE_ATTN_VALUE, &engine_attn_scales(group)[r]);
         for (int64_t i = 0; i < dv; i++)
-            engine_attn_codes(group)[(r / 2 * width + i) * 2 + r % 2] =
-                code_of(x[r * pad + i], factor);
+            engine_attn_codes(group)[attn_value_at(dv, r, i)] = attn_code(x[r * pad + i], factor);
     }
-}
-
-static float score(int64_t d, const int16_t *key, const int16_t *q)
-{
-    float acc = 0.0f;
-    for (int64_t first = 0; first < d; first += ENGINE_ATTN_DIMS) {
-        int64_t end = first + ENGINE_ATTN_DIMS < d ? first + ENGINE_ATTN_DIMS : d;
-        int32_t sum = 0;
-        for (int64_t i = first; i < end; i++) sum += key[i / 2 * 2 * GROUP + i % 2] * q[i];
-        acc = first ? acc + (float)sum : (float)sum;
-    }
-    return acc;
 }
 
 static void offsets(int64_t dv, int64_t n_groups, const char *values_, float *offset,
@@ -162,9 +103,8 @@ static void offsets(int64_t dv, int64_t n_groups, const char *values_, float *of
     for (int64_t j = 0; j < n_groups * GROUP; j++) {
         const char *group = values_ + j / GROUP * engine_attn_value_bytes(dv);
         const float scale = engine_attn_scales(group)[j % GROUP];
-        const uint32_t bits = magnitude_bits(scale);
-        offset[j] = isnan(scale) ? scale : (float)((int32_t)(bits >> 23) - 127);
-        inverse[j] = float_of(0x7f000000 - bits);
+        offset[j] = attn_offset(scale);
+        inverse[j] = attn_inverse(scale);
     }
 }
 
@@ -174,24 +114,10 @@ static void scores(int64_t d, int64_t first, int64_t end, const char *keys_, con
     for (int64_t r = 0; r < tile->n_rows; r++)
         for (int64_t j = first * GROUP; j < end * GROUP; j++) {
             const char *group = keys_ + j / GROUP * engine_attn_key_bytes(d);
-            const int16_t *key = engine_attn_codes(group) + j % GROUP * 2;
+            const float acc = attn_score(d, group, j % GROUP, tile->query[r]);
             tile->t[r][j] =
-                fmaf(score(d, key, tile->query[r]) * engine_attn_scales(group)[j % GROUP],
-                     tile->query_scale[r], offset[j]);
+                fmaf(acc * engine_attn_scales(group)[j % GROUP], tile->query_scale[r], offset[j]);
         }
-}
-
-static float power_of(float t, float c)
-{
-    static const float power[] = ENGINE_ATTN_POWERS;
-    const float shift = engine_attn_shift(c), x = c - 126.0f > t ? c - 126.0f : t;
-    const float s = x + shift, r = x - (s - shift);
-    float p = power[0];
-    uint32_t bits, exponent;
-    for (int i = 1; i < 5; i++) p = fmaf(p, r, power[i]);
-    memcpy(&bits, &p, sizeof bits);
-    memcpy(&exponent, &s, sizeof exponent);
-    return isnan(p) ? p : float_of(bits + (exponent << 23));
 }
 
 /* Computes c of sub-blocks [first, end); returns the largest. */
@@ -223,12 +149,12 @@ static void weights(int64_t first, int64_t end, const float *inverse, struct eng
         const float max_c = max_exponents(tile, r, first, end, c);
         for (int64_t s = first; s < end; s++) {
             float lane[16] = {0};
-            tile->scale[r][s] = engine_attn_exp2(c[s] - max_c);
+            tile->scale[r][s] = attn_exp2(c[s] - max_c);
             if (c[s] > ENGINE_ATTN_LIMIT) c[s] = NAN;
             for (int64_t j = s * SUB; j < (s + 1) * SUB; j++) {
                 const bool in_range = j >= tile->lo[r] && j < tile->hi[r];
-                const float w = in_range ? power_of(tile->t[r][j], c[s]) : 0.0f;
-                tile->codes[r][j] = isnan(w) ? 0 : (int16_t)lrintf(w);
+                const float w = in_range ? attn_weight(tile->t[r][j], c[s]) : 0.0f;
+                tile->codes[r][j] = attn_weight_code(w);
                 if (in_range) lane[j % 16] = fmaf(w, inverse[j], lane[j % 16]);
             }
             for (int i = 0; i < 16; i++) total[i] = fmaf(lane[i], tile->scale[r][s], total[i]);
@@ -241,14 +167,14 @@ static void weights(int64_t first, int64_t end, const float *inverse, struct eng
 static void sums(int64_t dv, int64_t first, int64_t end, const char *values_,
                  const struct engine_attn_tile *tile, float *const *o)
 {
-    const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attn_value_bytes(dv);
+    const int64_t bytes = engine_attn_value_bytes(dv);
     for (int64_t r = 0; r < tile->n_rows; r++)
         for (int64_t i = 0; i < dv; i++) {
             for (int64_t s = first; s < end; s++) {
                 int32_t sum = 0;
                 for (int64_t j = s * SUB; j < (s + 1) * SUB; j++) {
                     const int16_t *v = engine_attn_codes(values_ + j / GROUP * bytes);
-                    sum += v[(j % GROUP / 2 * pad + i) * 2 + j % 2] * tile->codes[r][j];
+                    sum += v[attn_value_at(dv, j % GROUP, i)] * tile->codes[r][j];
                 }
                 o[r][i] = fmaf((float)sum, tile->scale[r][s], o[r][i]);
             }

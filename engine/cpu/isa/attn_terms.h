@@ -1,0 +1,120 @@
+/* engine/cpu/isa/attn_terms.h: the arithmetic of single codes, scores and weights of attention
+ * (engine/cpu/isa/attn.h), which attn_scalar.c and the kernels for GPUs inline. */
+#ifndef ENGINE_ISA_ATTN_TERMS_H
+#define ENGINE_ISA_ATTN_TERMS_H
+
+#include "engine/cpu/isa/attn.h"
+#include <math.h>
+#include <string.h>
+
+enum {
+    ATTN_BITS_INFINITY = 0x7f800000,
+    ATTN_BITS_TINY = 27 << 23,       /* 2^-100 */
+    ATTN_BITS_TINY_VALUE = 67 << 23, /* 2^-60 */
+    ATTN_BITS_MIN_SCALE = 55 << 23,  /* 2^-72 */
+};
+
+static inline uint32_t attn_magnitude_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7fffffff;
+}
+
+static inline float attn_float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Fractions above 4095 / 2048 would give codes above 4095: the addition carries into the next
+ * exponent. */
+static inline float attn_value_scale(uint32_t largest_bits, float *factor)
+{
+    if (largest_bits < ATTN_BITS_TINY_VALUE) return attn_float_of(ATTN_BITS_MIN_SCALE);
+    const uint32_t bits = ((largest_bits + 0xfff) >> 23 << 23) - (11 << 23);
+    *factor = attn_float_of(0x7f000000 - bits);
+    return attn_float_of(bits);
+}
+
+/* See engine_attn_scale. */
+static inline float attn_scale(uint32_t largest_bits, enum engine_attn_kind kind, float *factor)
+{
+    const float max_c = kind == ENGINE_ATTN_QUERY ? ENGINE_ATTN_QUERY_MAX : ENGINE_ATTN_KEY_MAX;
+    *factor = 0.0f;
+    if (largest_bits >= ATTN_BITS_INFINITY) return attn_float_of(0x7fc00000);
+    if (kind == ENGINE_ATTN_VALUE) return attn_value_scale(largest_bits, factor);
+    if (largest_bits < ATTN_BITS_TINY) return 0.0f;
+    *factor = max_c / attn_float_of(largest_bits);
+    return attn_float_of(largest_bits) / max_c;
+}
+
+/* See engine_attn_exp2. */
+static inline float attn_exp2(float x)
+{
+    return x > -127.0f ? attn_float_of((uint32_t)(x + 127.0f) << 23) : 0.0f;
+}
+
+static inline int16_t attn_code(float x, float factor)
+{
+    /* 0 times an infinite x would be NaN. */
+    return factor == 0.0f ? 0 : (int16_t)lrintf(x * factor);
+}
+
+/* The position, in the codes of a group, of element i of its row r. */
+static inline int64_t attn_key_at(int64_t r, int64_t i)
+{
+    return (i / 2 * ENGINE_ATTN_GROUP + r) * 2 + i % 2;
+}
+
+static inline int64_t attn_value_at(int64_t dv, int64_t r, int64_t i)
+{
+    return (r / 2 * ((dv + 15) / 16 * 16) + i) * 2 + r % 2;
+}
+
+/* acc of the score of a query and row r of a group of keys. */
+static inline float attn_score(int64_t d, const char *group, int64_t r, const int16_t *q)
+{
+    const int16_t *key = engine_attn_codes(group);
+    float acc = 0.0f;
+    for (int64_t first = 0; first < d; first += ENGINE_ATTN_DIMS) {
+        int64_t end = first + ENGINE_ATTN_DIMS < d ? first + ENGINE_ATTN_DIMS : d;
+        int32_t sum = 0;
+        for (int64_t i = first; i < end; i++) sum += key[attn_key_at(r, i)] * q[i];
+        acc = first ? acc + (float)sum : (float)sum;
+    }
+    return acc;
+}
+
+/* L and 2^-L of a value's scale. */
+static inline float attn_offset(float scale)
+{
+    return isnan(scale) ? scale : (float)((int32_t)(attn_magnitude_bits(scale) >> 23) - 127);
+}
+
+static inline float attn_inverse(float scale)
+{
+    return attn_float_of(0x7f000000 - attn_magnitude_bits(scale));
+}
+
+/* w of t, in a sub-block with c. */
+static inline float attn_weight(float t, float c)
+{
+    static const float power[] = ENGINE_ATTN_POWERS;
+    const float shift = engine_attn_shift(c), x = c - 126.0f > t ? c - 126.0f : t;
+    const float s = x + shift, r = x - (s - shift);
+    float p = power[0];
+    uint32_t bits, exponent;
+    for (int i = 1; i < 5; i++) p = fmaf(p, r, power[i]);
+    memcpy(&bits, &p, sizeof bits);
+    memcpy(&exponent, &s, sizeof exponent);
+    return isnan(p) ? p : attn_float_of(bits + (exponent << 23));
+}
+
+static inline int16_t attn_weight_code(float w)
+{
+    return isnan(w) ? 0 : (int16_t)lrintf(w);
+}
+
+#endif

@@ -1,0 +1,218 @@
+/* engine/gpu/device/gpu_attention.c: device code: keys and values of int16 groups, and attention
+ * over them. The arithmetic is that of engine/cpu/isa/attn_terms.h, inlined.
+ *
+ * A block computes a query row; its thread j has key j of a chunk, its warp s the sub-block of keys
+ * 32 s .. 32 s + 31, and later thread e has element e of the result:
+ *
+ *     t of each key                   thread j
+ *     c, sums of weights              warp s, by exchanges
+ *     sums of values                  thread e: sub-blocks in ascending order
+ *     merge of chunks                 thread e: chunks in ascending order */
+#include "engine/cpu/isa/attn_terms.h"
+#include "engine/gpu/device/gpu_element.h"
+#include "quant/half.h"
+
+/* The scale and factor of a row, given each lane's largest magnitude. */
+static float scale_of_warp(uint32_t largest, enum engine_attn_kind kind, float *factor)
+{
+    for (int mask = GPU_WARP / 2; mask; mask /= 2) {
+        const uint32_t other = gpu_shuffle_xor(largest, mask);
+        largest = other > largest ? other : largest;
+    }
+    return attn_scale(largest, kind, factor);
+}
+
+/* ---- Storing ---- */
+
+static float stored(const struct engine_gpu_set_kv *p, struct engine_gpu_index at)
+{
+    const float x = gpu_float(&p->x, &at);
+    return p->bfloat ? quant_bfloat_to_float(quant_float_to_bfloat(x))
+                     : quant_half_to_float(quant_float_to_half(x));
+}
+
+GPU_KERNEL(engine_gpu_set_kv, engine_gpu_set_kv)
+{
+    const int64_t row = gpu_warp_of_grid(), d = p.x.ne[0];
+    if (row >= engine_gpu_rows(&p.x)) return;
+    struct engine_gpu_index at = gpu_index(&p.x, row * d);
+    const int32_t slot = *(const int32_t *)(const void *)(p.slots.data + at.i[1] * p.slots.nb[0]);
+    if (slot < 0 || slot >= p.cache.ne[1] * ENGINE_ATTN_GROUP) return;
+    uint32_t largest = 0;
+    float factor;
+    for (at.i[0] = gpu_lane(); at.i[0] < d; at.i[0] += GPU_WARP) {
+        const uint32_t bits = attn_magnitude_bits(stored(&p, at));
+        largest = bits > largest ? bits : largest;
+    }
+    const float scale =
+        scale_of_warp(largest, p.values ? ENGINE_ATTN_VALUE : ENGINE_ATTN_KEY, &factor);
+    char *group = p.cache.data + slot / ENGINE_ATTN_GROUP * p.cache.nb[1] + at.i[2] * p.cache.nb[2];
+    const int64_t r = slot % ENGINE_ATTN_GROUP;
+    int16_t *codes = engine_attn_codes(group);
+    for (at.i[0] = gpu_lane(); at.i[0] < d; at.i[0] += GPU_WARP)
+        codes[p.values ? attn_value_at(d, r, at.i[0]) : attn_key_at(r, at.i[0])] =
+            attn_code(stored(&p, at), factor);
+    if (gpu_lane() != 0) return;
+    engine_attn_scales(group)[r] = scale;
+    if (!p.values && d % 2) codes[attn_key_at(r, d)] = 0;
+}
+
+/* ---- Attention ---- */
+
+/* A query row, its KV head, and the keys first <= position < end of its table. */
+struct query {
+    const struct engine_gpu_attention *p;
+    struct engine_gpu_attention_memory *shared;
+    const char *k, *v;    /* the KV head's first group */
+    const int32_t *table; /* slots */
+    int64_t d, dv, first, end;
+};
+
+/* Writes the codes of the query; by warp 0. */
+static void convert_query(const struct query *q, const float *x)
+{
+    uint32_t largest = 0;
+    float factor;
+    if (gpu_warp() != 0) return;
+    for (int64_t i = gpu_lane(); i < q->d; i += GPU_WARP)
+        largest = attn_magnitude_bits(x[i]) > largest ? attn_magnitude_bits(x[i]) : largest;
+    const float scale = scale_of_warp(largest, ENGINE_ATTN_QUERY, &factor);
+    for (int64_t i = gpu_lane(); i < q->d; i += GPU_WARP)
+        q->shared->query[i] = attn_code(x[i], factor);
+    if (gpu_lane() == 0) q->shared->query_scale = scale * q->p->scale;
+}
+
+static const char *value_group(const struct query *q, int32_t slot)
+{
+    return q->v + slot / ENGINE_ATTN_GROUP * q->p->v.nb[2];
+}
+
+/* Computes the code of this thread's key, and c and the sums of its sub-block. */
+static void weigh(const struct query *q, int64_t chunk)
+{
+    struct engine_gpu_attention_memory *s = q->shared;
+    const int64_t position = chunk * ENGINE_ATTN_KEYS + gpu_thread();
+    const bool is_in = position >= q->first && position < q->end;
+    int32_t slot = is_in ? q->table[position] : 0;
+    const bool is_missing = slot < 0 || slot >= q->p->n_slots;
+    if (is_missing) slot = 0;
+    const float value_scale = engine_attn_scales(value_group(q, slot))[slot % ENGINE_ATTN_GROUP];
+    float t = -ENGINE_ATTN_LIMIT;
+    if (is_in) {
+        const char *group = q->k + slot / ENGINE_ATTN_GROUP * q->p->k.nb[2];
+        const float acc = attn_score(q->d, group, slot % ENGINE_ATTN_GROUP, s->query);
+        t = fmaf(acc * engine_attn_scales(group)[slot % ENGINE_ATTN_GROUP], s->query_scale,
+                 attn_offset(value_scale));
+    }
+    if (is_missing) t = v_of_bits(0x7fc00000);
+    float largest = t > -ENGINE_ATTN_LIMIT ? t : -ENGINE_ATTN_LIMIT;
+    for (int mask = GPU_WARP / 2; mask; mask /= 2) {
+        const float other = v_of_bits(gpu_shuffle_xor(v_bits(largest), mask));
+        largest = other > largest ? other : largest;
+    }
+    const float c = ceilf(largest);
+    const float w =
+        is_in ? attn_weight(t, c > ENGINE_ATTN_LIMIT ? v_of_bits(0x7fc00000) : c) : 0.0f;
+    const float inverse = attn_inverse(value_scale);
+    s->slot[gpu_thread()] = slot;
+    s->code[gpu_thread()] = attn_weight_code(w);
+    /* Lane i < 16: keys i and i + 16 of the sub-block, of those in the range. */
+    const float next_w = v_of_bits(gpu_shuffle_xor(v_bits(w), 16));
+    const float next_inverse = v_of_bits(gpu_shuffle_xor(v_bits(inverse), 16));
+    const bool next_is_in = gpu_shuffle_xor(is_in, 16);
+    float sum = is_in ? fmaf(w, inverse, 0.0f) : 0.0f;
+    if (next_is_in) sum = fmaf(next_w, next_inverse, sum);
+    if (gpu_lane() < 16) s->lane[gpu_warp()][gpu_lane()] = sum;
+    if (gpu_lane() == 0) s->c[gpu_warp()] = c;
+}
+
+/* The sum of weights of a chunk, whose sub-blocks have factors `scale`; by all lanes of warp 0. */
+static float sum_of_weights(const struct engine_gpu_attention_memory *s, const float *scale)
+{
+    float total = 0.0f;
+    for (int i = 0; i < ENGINE_ATTN_SUBS; i++)
+        total = fmaf(s->lane[i][gpu_lane() % 16], scale[i], total);
+    for (int h = 8; h; h /= 2) total += v_of_bits(gpu_shuffle_xor(v_bits(total), h));
+    return total;
+}
+
+/* Element e of the chunk's values, times their weights. */
+static float sum_of_values(const struct query *q, const float *scale, int64_t e)
+{
+    const struct engine_gpu_attention_memory *s = q->shared;
+    float o = 0.0f;
+    for (int i = 0; i < ENGINE_ATTN_SUBS; i++) {
+        int32_t sum = 0;
+        for (int j = i * ENGINE_ATTN_SUB; j < (i + 1) * ENGINE_ATTN_SUB; j++) {
+            const int16_t *codes = engine_attn_codes(value_group(q, s->slot[j]));
+            sum += codes[attn_value_at(q->dv, s->slot[j] % ENGINE_ATTN_GROUP, e)] * s->code[j];
+        }
+        o = fmaf((float)sum, scale[i], o);
+    }
+    return o;
+}
+
+/* Element e of the result; all threads of the block call it. */
+static float attend(const struct query *q, int64_t e)
+{
+    struct engine_gpu_attention_memory *s = q->shared;
+    float m = 0.0f, l = 0.0f, o = 0.0f;
+    bool any = false;
+    for (int64_t chunk = q->first / ENGINE_ATTN_KEYS; chunk * ENGINE_ATTN_KEYS < q->end; chunk++) {
+        weigh(q, chunk);
+        gpu_sync(); /* codes, c and lanes of all sub-blocks are written */
+        float largest = -ENGINE_ATTN_LIMIT, scale[ENGINE_ATTN_SUBS];
+        for (int i = 0; i < ENGINE_ATTN_SUBS; i++) largest = s->c[i] > largest ? s->c[i] : largest;
+        for (int i = 0; i < ENGINE_ATTN_SUBS; i++) scale[i] = attn_exp2(s->c[i] - largest);
+        if (gpu_warp() == 0) {
+            const float sum = sum_of_weights(s, scale);
+            if (gpu_lane() == 0) s->sum = sum;
+        }
+        const float next_o = e < q->dv ? sum_of_values(q, scale, e) : 0.0f;
+        gpu_sync(); /* the sum is written; codes, c and lanes are read */
+        const float next_m = largest - ENGINE_ATTN_WEIGHT_BITS, next_l = s->sum;
+        if (any) {
+            const float most = m > next_m ? m : next_m;
+            const float before = attn_exp2(m - most), now = attn_exp2(next_m - most);
+            l = l * before + next_l * now;
+            o = fmaf(next_o, now, o * before);
+            m = most;
+        } else {
+            m = next_m;
+            l = next_l;
+            o = next_o;
+            any = true;
+        }
+    }
+    if (!any) return 0.0f;
+    if (m < -ENGINE_ATTN_LIMIT) l = v_of_bits(0x7fc00000); /* all scores were below the range */
+    return o * (1.0f / l);
+}
+
+GPU_KERNEL(engine_gpu_attention, engine_gpu_attention)
+{
+    const int64_t head = gpu_block(), token = gpu_block_y(), e = gpu_thread();
+    const int64_t kv = head / (p.q.ne[1] / p.k.ne[1]);
+    const int32_t *range = (const int32_t *)(const void *)(p.ranges.data + token * p.ranges.nb[1]);
+    struct query q = {
+        .p = &p,
+        .shared = gpu_shared(),
+        .k = p.k.data + kv * p.k.nb[1],
+        .v = p.v.data + kv * p.v.nb[1],
+        .table = (const int32_t *)(const void *)(p.tables.data + range[0] * p.tables.nb[1]),
+        .d = p.q.ne[0],
+        .dv = p.out.ne[0] / p.q.ne[1],
+        .first = range[1] < 0 ? 0 : range[1],
+        .end = range[2] < p.tables.ne[0] ? range[2] : p.tables.ne[0],
+    };
+    float *out = (float *)(void *)(p.out.data + token * p.out.nb[1]) + head * q.dv;
+    if (range[0] < 0 || range[0] >= p.tables.ne[1]) {
+        if (e < q.dv) out[e] = v_of_bits(0x7fc00000);
+        return;
+    }
+    convert_query(&q,
+                  (const float *)(const void *)(p.q.data + token * p.q.nb[2] + head * p.q.nb[1]));
+    gpu_sync();
+    const float result = attend(&q, e);
+    if (e < q.dv) out[e] = result;
+}

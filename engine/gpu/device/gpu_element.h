@@ -1,0 +1,99 @@
+/* engine/gpu/device/gpu_element.h: device code: elements of tensors, and the elementwise functions:
+ * engine/cpu/isa/vec_math.inc with vectors of one element. */
+#ifndef ENGINE_GPU_DEVICE_GPU_ELEMENT_H
+#define ENGINE_GPU_DEVICE_GPU_ELEMENT_H
+
+#include "engine/gpu/device/gpu_ops.h"
+#include "quant/gpu/dialect.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- Elements ---- */
+
+struct engine_gpu_index {
+    int64_t i[4];
+};
+
+/* The index of element n, counted along rows. */
+static inline struct engine_gpu_index gpu_index(const struct engine_gpu_tensor *t, int64_t n)
+{
+    struct engine_gpu_index at;
+    for (int d = 0; d < 4; d++) {
+        at.i[d] = n % t->ne[d];
+        n /= t->ne[d];
+    }
+    return at;
+}
+
+/* The address of an element, which wraps around. */
+static inline char *gpu_at(const struct engine_gpu_tensor *t, const struct engine_gpu_index *at)
+{
+    char *data = t->data;
+    for (int d = 0; d < 4; d++) data += at->i[d] % t->ne[d] * t->nb[d];
+    return data;
+}
+
+static inline float gpu_float(const struct engine_gpu_tensor *t, const struct engine_gpu_index *at)
+{
+    return *(const float *)(const void *)gpu_at(t, at);
+}
+
+static inline int64_t gpu_thread_of_grid(void)
+{
+    return (int64_t)gpu_block() * ENGINE_GPU_THREADS + gpu_thread();
+}
+
+static inline int64_t gpu_warp_of_grid(void)
+{
+    return (int64_t)gpu_block() * ENGINE_GPU_WARPS + gpu_warp();
+}
+
+/* ---- Functions of one variable ---- */
+
+#define VEC_FN static inline
+typedef float v16;
+typedef bool m16;
+
+VEC_FN uint32_t v_bits(v16 x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+VEC_FN v16 v_of_bits(uint32_t bits)
+{
+    v16 x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+#define GPU_V(name, parameters, result)                                                            \
+    VEC_FN v16 v_##name parameters                                                                 \
+    {                                                                                              \
+        return result;                                                                             \
+    }
+GPU_V(set, (float x), x)
+GPU_V(add, (v16 a, v16 b), a + b)
+GPU_V(sub, (v16 a, v16 b), a - b)
+GPU_V(mul, (v16 a, v16 b), a *b)
+GPU_V(div, (v16 a, v16 b), a / b)
+GPU_V(sqrt, (v16 a), sqrtf(a))
+GPU_V(fma, (v16 a, v16 b, v16 c), fmaf(a, b, c))
+GPU_V(max, (v16 a, v16 b), a > b ? a : b)
+GPU_V(min, (v16 a, v16 b), a < b ? a : b)
+GPU_V(pick, (m16 m, v16 yes, v16 no), m ? yes : no)
+GPU_V(or, (v16 a, v16 b), v_of_bits(v_bits(a) | v_bits(b)))
+GPU_V(and_bits, (v16 a, uint32_t b), v_of_bits(v_bits(a) & b))
+GPU_V(xor_bits, (v16 a, uint32_t b), v_of_bits(v_bits(a) ^ b))
+GPU_V(add_bits, (v16 a, v16 b), v_of_bits(v_bits(a) + v_bits(b)))
+GPU_V(shl_bits, (v16 a, int n), v_of_bits(v_bits(a) << n))
+
+VEC_FN m16 v_lt(v16 a, v16 b)
+{
+    return a < b;
+}
+
+#include "engine/cpu/isa/vec_math.inc"
+
+#endif

@@ -1,0 +1,85 @@
+/* engine/gpu/device/gpu_map.c: device code: ops that compute each element by itself. */
+#include "engine/gpu/device/gpu_element.h"
+
+/* fmaf(tanh(fmaf(a, 1 / x, 0)), x, 0) */
+static float softcap(float a, float x)
+{
+    return fmaf(v_tanh(fmaf(a, 1.0f / x, 0.0f)), x, 0.0f);
+}
+
+static float row_element(const struct engine_gpu_map *p, struct engine_gpu_index at)
+{
+    const struct engine_gpu_index of = {{at.i[1], at.i[2], at.i[3], 0}};
+    const int32_t row = *(const int32_t *)(const void *)gpu_at(&p->b, &of);
+    if (row < 0 || row >= p->a.ne[1]) return v_of_bits(0x7fc00000);
+    at.i[1] = row;
+    return gpu_float(&p->a, &at);
+}
+
+GPU_KERNEL(engine_gpu_map, engine_gpu_map)
+{
+    const int64_t n = gpu_thread_of_grid();
+    if (n >= p.out.ne[0] * engine_gpu_rows(&p.out)) return;
+    const struct engine_gpu_index at = gpu_index(&p.out, n);
+    float *out = (float *)(void *)gpu_at(&p.out, &at);
+    if (p.f == ENGINE_GPU_GET_ROWS) {
+        *out = row_element(&p, at);
+        return;
+    }
+    const float a = gpu_float(&p.a, &at), b = p.b.data ? gpu_float(&p.b, &at) : 0.0f;
+    switch (p.f) {
+    case ENGINE_GPU_ADD:
+        *out = a + b;
+        break;
+    case ENGINE_GPU_SUB:
+        *out = a - b;
+        break;
+    case ENGINE_GPU_MUL:
+        *out = a * b;
+        break;
+    case ENGINE_GPU_DIV:
+        *out = a / b;
+        break;
+    case ENGINE_GPU_GLU:
+        *out = v_unary(p.unary, a) * b;
+        break;
+    case ENGINE_GPU_UNARY:
+        *out = v_unary(p.unary, a);
+        break;
+    case ENGINE_GPU_SCALE:
+        *out = fmaf(a, p.x, p.y);
+        break;
+    case ENGINE_GPU_CLAMP:
+        *out = v_clamp(a, p.x, p.y);
+        break;
+    case ENGINE_GPU_SOFTCAP:
+        *out = softcap(a, p.x);
+        break;
+    case ENGINE_GPU_GET_ROWS:
+        break;
+    }
+}
+
+/* Rotates the pair of an element, and returns the element. */
+static float rotated(const struct engine_gpu_rope *p, struct engine_gpu_index at)
+{
+    const int64_t n = p->table.ne[0] / 2, e = at.i[0];
+    const int64_t pair = p->normal ? e / 2 : e % n;
+    const bool is_first = p->normal ? e % 2 == 0 : e < n;
+    const float *angle = (const float *)(const void *)(p->table.data + at.i[2] * p->table.nb[1]);
+    const float cosine = angle[pair], sine = angle[n + pair];
+    at.i[0] = p->normal ? 2 * pair : pair;
+    const float a = gpu_float(&p->a, &at);
+    at.i[0] += p->normal ? 1 : n;
+    const float b = gpu_float(&p->a, &at);
+    return is_first ? fmaf(a, cosine, -(b * sine)) : fmaf(b, cosine, a * sine);
+}
+
+GPU_KERNEL(engine_gpu_rope, engine_gpu_rope)
+{
+    const int64_t n = gpu_thread_of_grid();
+    if (n >= p.out.ne[0] * engine_gpu_rows(&p.out)) return;
+    const struct engine_gpu_index at = gpu_index(&p.out, n);
+    *(float *)(void *)gpu_at(&p.out, &at) =
+        at.i[0] < p.table.ne[0] ? rotated(&p, at) : gpu_float(&p.a, &at);
+}

@@ -1,0 +1,101 @@
+/* engine/gpu/device/gpu_ops.h: the kernels of ops for GPUs, and their arguments. Device code and
+ * the host (engine/gpu/) share this header. Each kernel gives the bits of the processor's op; the
+ * arithmetic is stated there (engine/cpu/op/, engine/cpu/attention/). */
+#ifndef ENGINE_GPU_DEVICE_GPU_OPS_H
+#define ENGINE_GPU_DEVICE_GPU_OPS_H
+
+#include "engine/op_params.h"
+
+/* A tensor of floats, or of int32 where that is stated, in the device's memory; data is NULL if
+ * there is none. Indices past a dimension wrap around: a tensor repeats as needed. */
+struct engine_gpu_tensor {
+    char *data;
+    int64_t ne[4], nb[4];
+};
+
+/* engine_gpu_map: an element of out for each thread: f of the same element of a, and of b if f has
+ * two operands. Grid: x: engine_gpu_map_blocks; ENGINE_GPU_THREADS threads. */
+enum engine_gpu_map_f {
+    ENGINE_GPU_ADD,
+    ENGINE_GPU_SUB,
+    ENGINE_GPU_MUL,
+    ENGINE_GPU_DIV,
+    ENGINE_GPU_GLU,     /* unary(a) * b */
+    ENGINE_GPU_UNARY,   /* unary(a) */
+    ENGINE_GPU_SCALE,   /* fmaf(a, x, y) */
+    ENGINE_GPU_CLAMP,   /* between x and y */
+    ENGINE_GPU_SOFTCAP, /* of bound x */
+    ENGINE_GPU_GET_ROWS /* row number b, int32, of a; NaN if there is none */
+};
+struct engine_gpu_map {
+    struct engine_gpu_tensor out, a, b;
+    enum engine_gpu_map_f f;
+    enum engine_unary unary;
+    float x, y;
+};
+
+/* engine_gpu_norm: a row for each warp. Grid: x: engine_gpu_row_blocks(rows of out);
+ * ENGINE_GPU_THREADS threads. */
+enum engine_gpu_norm_kind { ENGINE_GPU_NORM, ENGINE_GPU_RMS_NORM, ENGINE_GPU_L2_NORM };
+struct engine_gpu_norm {
+    struct engine_gpu_tensor out, a, weight, bias;
+    enum engine_gpu_norm_kind kind;
+    float eps;
+};
+
+/* engine_gpu_rope: an element of out for each thread. Grid as engine_gpu_map. */
+struct engine_gpu_rope {
+    struct engine_gpu_tensor out, a, table;
+    bool normal; /* pairs (2i, 2i + 1) */
+};
+
+/* engine_gpu_set_kv: stores the rows of x[KH][T][D], each by a warp, in the slots int32 [T] of a
+ * cache of int16 groups. Grid: x: engine_gpu_row_blocks(rows of x); ENGINE_GPU_THREADS threads. */
+struct engine_gpu_set_kv {
+    struct engine_gpu_tensor cache, x, slots;
+    bool values, bfloat; /* values instead of keys; rounded to BF16 instead of F16 */
+};
+
+/* engine_gpu_attention: attention over a cache of int16 groups, a query row for each block. Grid:
+ * x: heads, y: tokens; ENGINE_GPU_ATTENTION_THREADS threads; shared memory: struct
+ * engine_gpu_attention_memory. */
+struct engine_gpu_attention {
+    struct engine_gpu_tensor out, q, k, v, ranges, tables;
+    int64_t n_slots;
+    float scale; /* of scores, in units of powers of two */
+};
+
+enum {
+    ENGINE_GPU_WARPS = 8,
+    ENGINE_GPU_THREADS = 32 * ENGINE_GPU_WARPS,
+    ENGINE_GPU_ATTENTION_THREADS = 256, /* a key of a chunk for each */
+    ENGINE_GPU_ATTENTION_SIZE = 256,    /* elements of a key or value, at most */
+    ENGINE_GPU_ATTENTION_SUBS = 8       /* sub-blocks of a chunk */
+};
+
+struct engine_gpu_attention_memory {
+    int16_t query[ENGINE_GPU_ATTENTION_SIZE];
+    int32_t slot[ENGINE_GPU_ATTENTION_THREADS]; /* of each key of the chunk */
+    int16_t code[ENGINE_GPU_ATTENTION_THREADS]; /* of its weight */
+    float lane[ENGINE_GPU_ATTENTION_SUBS][16];  /* sums of weights */
+    float c[ENGINE_GPU_ATTENTION_SUBS];
+    float query_scale, sum;
+};
+
+static inline int64_t engine_gpu_rows(const struct engine_gpu_tensor *t)
+{
+    return t->ne[1] * t->ne[2] * t->ne[3];
+}
+
+static inline uint32_t engine_gpu_map_blocks(const struct engine_gpu_tensor *out)
+{
+    const int64_t n = out->ne[0] * engine_gpu_rows(out);
+    return (uint32_t)((n + ENGINE_GPU_THREADS - 1) / ENGINE_GPU_THREADS);
+}
+
+static inline uint32_t engine_gpu_row_blocks(int64_t rows)
+{
+    return (uint32_t)((rows + ENGINE_GPU_WARPS - 1) / ENGINE_GPU_WARPS);
+}
+
+#endif

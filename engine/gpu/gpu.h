@@ -1,0 +1,51 @@
+/* engine/gpu/gpu.h: NVIDIA's GPUs as devices of places (engine/place.h).
+ *
+ * A GPU is opened through its driver's library, which is loaded when it is needed: the program
+ * links nothing of it. Kernels are those of the build (engine/gpu/gpu_code.h). The files here:
+ *
+ *     driver.c           the functions of the driver that are used, by dlopen
+ *     machine_code.c     PTX to the GPU's machine code, once for each GPU, driver and build
+ *     gpu_device.c       opening; memory; copies; kernels
+ *     backend_gpu.c      the row of engine/backend.h: runs the steps of a segment
+ *     gpu_op.h, gpu_*.c  how the GPU runs each op
+ *
+ * docs/gpu.md describes how that is tested without a GPU. */
+#ifndef ENGINE_GPU_GPU_H
+#define ENGINE_GPU_GPU_H
+
+#include "base/error.h"
+#include <stdint.h>
+
+#define ENGINE_GPU_LIBRARY "libcuda.so.1"
+
+struct engine_gpu;
+struct engine_backend;
+
+struct engine_gpu_options {
+    const char *library; /* ENGINE_GPU_LIBRARY; NULL: the functions of this program, for tests */
+    int index;           /* of the GPU, from 0 on */
+    const char *cache;   /* folder of machine code, which exists; NULL: none */
+};
+
+struct engine_gpu_facts {
+    char name[128];
+    int major, minor; /* compute capability */
+    int driver;       /* version of CUDA that the driver supports: 1000 * major + 10 * minor */
+    uint64_t memory;  /* bytes */
+};
+
+/* Reads the facts of a GPU, without opening it. BASE_USAGE if there is no driver or no such GPU. */
+bool engine_gpu_find(const struct engine_gpu_options *options, struct engine_gpu_facts *out,
+                     struct base_error *err);
+
+/* Opens a GPU and loads all kernels; reads and writes options->cache, so that a sandbox may forbid
+ * files afterwards. The caller closes it after the engines that use it. NULL: BASE_USAGE as above,
+ * or if this program or the GPU lacks what the other needs; BASE_FAILED, BASE_NO_MEMORY. */
+struct engine_gpu *engine_gpu_open(const struct engine_gpu_options *options,
+                                   struct base_error *err);
+void engine_gpu_close(struct engine_gpu *gpu); /* may be NULL */
+
+/* For engine_add_place; the device is a struct engine_gpu. */
+extern const struct engine_backend engine_backend_gpu;
+
+#endif

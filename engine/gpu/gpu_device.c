@@ -1,0 +1,201 @@
+/* engine/gpu/gpu_device.c: see engine/gpu/gpu_device.h. */
+#include "engine/gpu/gpu_device.h"
+#include "engine/gpu/gpu_code.h"
+#include "engine/gpu/machine_code.h"
+#include "quant/gpu/gpu_quant.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEAST_MAJOR = 8 }; /* compute capability that the PTX is for (Makefile) */
+
+/* ---- Opening ---- */
+
+static bool read_facts(const struct engine_gpu_driver *driver, int index, int *device,
+                       struct engine_gpu_facts *facts, struct base_error *err)
+{
+    size_t memory = 0;
+    *facts = (struct engine_gpu_facts){0};
+    if (driver->device_get(device, index) != 0)
+        return base_fail(err, BASE_USAGE, "there is no GPU %d", index);
+    const bool ok =
+        driver->version(&facts->driver) == 0 &&
+        driver->device_name(facts->name, sizeof facts->name, *device) == 0 &&
+        driver->device_attribute(&facts->major, ENGINE_GPU_ATTRIBUTE_MAJOR, *device) == 0 &&
+        driver->device_attribute(&facts->minor, ENGINE_GPU_ATTRIBUTE_MINOR, *device) == 0 &&
+        driver->device_memory(&memory, *device) == 0;
+    facts->memory = memory;
+    return ok || base_fail(err, BASE_FAILED, "the driver does not describe GPU %d", index);
+}
+
+bool engine_gpu_find(const struct engine_gpu_options *options, struct engine_gpu_facts *out,
+                     struct base_error *err)
+{
+    struct engine_gpu_driver driver;
+    int device;
+    const bool ok = engine_gpu_driver_open(options->library, &driver, err) &&
+                    read_facts(&driver, options->index, &device, out, err);
+    engine_gpu_driver_close(&driver);
+    return ok;
+}
+
+static bool take_kernel(struct engine_gpu *gpu, const char *name, void **out,
+                        struct base_error *err)
+{
+    const int result = gpu->driver.module_kernel(out, gpu->module, name);
+    return engine_gpu_check(&gpu->driver, result, name, err);
+}
+
+static bool take_quant_kernel(struct engine_gpu *gpu, const char *kernel, const char *of,
+                              void **out, struct base_error *err)
+{
+    char name[QUANT_GPU_NAME_SIZE];
+    quant_gpu_name(kernel, of, name);
+    return take_kernel(gpu, name, out, err);
+}
+
+static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
+{
+    static const char *const names[ENGINE_GPU_KERNELS] = {
+        [ENGINE_GPU_KERNEL_MAP] = "engine_gpu_map",
+        [ENGINE_GPU_KERNEL_NORM] = "engine_gpu_norm",
+        [ENGINE_GPU_KERNEL_ROPE] = "engine_gpu_rope",
+        [ENGINE_GPU_KERNEL_SET_KV] = "engine_gpu_set_kv",
+        [ENGINE_GPU_KERNEL_ATTENTION] = "engine_gpu_attention",
+    };
+    bool ok = true;
+    for (int i = 0; ok && i < ENGINE_GPU_KERNELS; i++)
+        ok = take_kernel(gpu, names[i], &gpu->op[i], err);
+    for (uint32_t id = 0; ok && id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (type && type->act) ok = take_quant_kernel(gpu, "gemv", type->name, &gpu->gemv[id], err);
+    }
+    for (int i = 0; ok && i < QUANT_ACT_FORMS; i++) {
+        const struct quant_act_form *form = quant_act_forms[i];
+        if (quant_gpu_converts(form))
+            ok = take_quant_kernel(gpu, "quantize", form->name, &gpu->quantize[i], err);
+    }
+    return ok;
+}
+
+static bool open_gpu(struct engine_gpu *gpu, const struct engine_gpu_options *options,
+                     struct base_error *err)
+{
+    struct engine_gpu_driver *d = &gpu->driver;
+    size_t size;
+    gpu->failure = BASE_ERROR_INIT;
+    if (!engine_gpu_code(&size))
+        return base_fail(err, BASE_USAGE, "this program was built without code for GPUs");
+    if (!engine_gpu_driver_open(options->library, d, err) ||
+        !read_facts(d, options->index, &gpu->device, &gpu->facts, err))
+        return false;
+    if (gpu->facts.major < LEAST_MAJOR)
+        return base_fail(err, BASE_USAGE, "%s has compute capability %d.%d, less than %d.0",
+                         gpu->facts.name, gpu->facts.major, gpu->facts.minor, LEAST_MAJOR);
+    return engine_gpu_check(d, d->context_take(&gpu->context, gpu->device),
+                            "cuDevicePrimaryCtxRetain", err) &&
+           engine_gpu_check(d, d->context_set(gpu->context), "cuCtxSetCurrent", err) &&
+           engine_gpu_check(d, d->stream_new(&gpu->stream, 0), "cuStreamCreate", err) &&
+           engine_gpu_machine_code(d, &gpu->facts, options->cache, &gpu->module, err) &&
+           take_kernels(gpu, err);
+}
+
+struct engine_gpu *engine_gpu_open(const struct engine_gpu_options *options, struct base_error *err)
+{
+    struct engine_gpu *gpu = calloc(1, sizeof *gpu);
+    if (!gpu) {
+        base_fail(err, BASE_NO_MEMORY, "no memory for a GPU");
+        return NULL;
+    }
+    if (open_gpu(gpu, options, err)) return gpu;
+    engine_gpu_close(gpu);
+    return NULL;
+}
+
+void engine_gpu_close(struct engine_gpu *gpu)
+{
+    if (!gpu) return;
+    if (gpu->module) (void)gpu->driver.module_free(gpu->module);
+    if (gpu->stream) (void)gpu->driver.stream_free(gpu->stream);
+    if (gpu->context) (void)gpu->driver.context_release(gpu->device);
+    engine_gpu_driver_close(&gpu->driver);
+    free(gpu);
+}
+
+/* ---- Work ---- */
+
+/* Makes the GPU that of the calling thread; false after a failure. */
+static bool enter(struct engine_gpu *gpu)
+{
+    return !gpu->failure.code &&
+           engine_gpu_check(&gpu->driver, gpu->driver.context_set(gpu->context), "cuCtxSetCurrent",
+                            &gpu->failure);
+}
+
+void engine_gpu_launch(struct engine_gpu *gpu, void *kernel, const struct engine_gpu_grid *grid,
+                       const void *arguments)
+{
+    void *list[] = {(void *)arguments};
+    if (!enter(gpu)) return;
+    const int result = gpu->driver.launch(kernel, grid->x, grid->y, 1, grid->threads, 1, 1,
+                                          grid->shared, gpu->stream, list, NULL);
+    (void)engine_gpu_check(&gpu->driver, result, "cuLaunchKernel", &gpu->failure);
+}
+
+bool engine_gpu_wait(struct engine_gpu *gpu, struct base_error *err)
+{
+    if (enter(gpu))
+        (void)engine_gpu_check(&gpu->driver, gpu->driver.stream_wait(gpu->stream),
+                               "cuStreamSynchronize", &gpu->failure);
+    return !gpu->failure.code || base_fail(err, gpu->failure.code, "%s", gpu->failure.text);
+}
+
+/* ---- Memory ---- */
+
+/* Addresses are numbers for the host, which never reads through them. */
+static uint64_t address_of(const char *data)
+{
+    return (uint64_t)(uintptr_t)data;
+}
+
+bool engine_gpu_buffer_new(const struct engine_place *place, uint64_t size,
+                           struct engine_buffer *out, struct base_error *err)
+{
+    struct engine_gpu *gpu = place->device;
+    uint64_t address;
+    if (!enter(gpu)) return engine_gpu_wait(gpu, err);
+    if (gpu->driver.memory_new(&address, size ? size : 1) != 0)
+        return base_fail(err, BASE_NO_MEMORY, "%s has no memory for %llu bytes", gpu->facts.name,
+                         (unsigned long long)size);
+    out->base = (char *)(uintptr_t)address;
+    out->size = size;
+    return engine_gpu_check(&gpu->driver, gpu->driver.memory_set(address, 0, size, gpu->stream),
+                            "cuMemsetD8Async", err);
+}
+
+void engine_gpu_buffer_free(struct engine_buffer *buffer)
+{
+    struct engine_gpu *gpu = buffer->place->device;
+    if (gpu->driver.context_set(gpu->context) == 0)
+        (void)gpu->driver.memory_free(address_of(buffer->base));
+}
+
+/* The driver copies from pageable memory before it returns. */
+void engine_gpu_write(const struct engine_place *place, char *to, const void *from, uint64_t size)
+{
+    struct engine_gpu *gpu = place->device;
+    if (!enter(gpu)) return;
+    (void)engine_gpu_check(&gpu->driver, gpu->driver.write(address_of(to), from, size, gpu->stream),
+                           "cuMemcpyHtoDAsync", &gpu->failure);
+}
+
+/* Gives zeros after a failure, which the next run reports. */
+void engine_gpu_read(const struct engine_place *place, void *to, const char *from, uint64_t size)
+{
+    struct engine_gpu *gpu = place->device;
+    struct base_error known = BASE_ERROR_INIT; /* is in gpu->failure */
+    if (enter(gpu))
+        (void)engine_gpu_check(&gpu->driver,
+                               gpu->driver.read(to, address_of(from), size, gpu->stream),
+                               "cuMemcpyDtoHAsync", &gpu->failure);
+    if (!engine_gpu_wait(gpu, &known)) memset(to, 0, size);
+}

@@ -1,0 +1,54 @@
+/* engine/gpu/gpu_device.h: an open GPU: its memory, copies and kernels. Private to engine/gpu/.
+ *
+ * All work is in one stream: the GPU does it in the order of the calls. After an error of the
+ * driver, the GPU does nothing more, and each run fails. */
+#ifndef ENGINE_GPU_GPU_DEVICE_H
+#define ENGINE_GPU_GPU_DEVICE_H
+
+#include "engine/gpu/driver.h"
+#include "engine/gpu/gpu.h"
+#include "engine/place.h"
+#include "quant/quant.h"
+
+/* Kernels of ops (engine/gpu/device/gpu_ops.h). */
+enum engine_gpu_kernel {
+    ENGINE_GPU_KERNEL_MAP,
+    ENGINE_GPU_KERNEL_NORM,
+    ENGINE_GPU_KERNEL_ROPE,
+    ENGINE_GPU_KERNEL_SET_KV,
+    ENGINE_GPU_KERNEL_ATTENTION,
+    ENGINE_GPU_KERNELS
+};
+
+struct engine_gpu {
+    struct engine_gpu_driver driver;
+    struct engine_gpu_facts facts;
+    int device;
+    void *context, *stream, *module;
+    void *gemv[QUANT_ID_COUNT]; /* kernels (quant/gpu/gpu_quant.h) */
+    void *quantize[QUANT_ACT_FORMS];
+    void *op[ENGINE_GPU_KERNELS];
+    struct base_error failure; /* the first */
+};
+
+struct engine_gpu_grid {
+    uint32_t x, y;    /* blocks */
+    uint32_t threads; /* of a block */
+    uint32_t shared;  /* bytes of a block */
+};
+
+/* Starts a kernel. */
+void engine_gpu_launch(struct engine_gpu *gpu, void *kernel, const struct engine_gpu_grid *grid,
+                       const void *arguments);
+
+/* Waits until all work is done; false with the first failure since the GPU was opened. */
+bool engine_gpu_wait(struct engine_gpu *gpu, struct base_error *err);
+
+/* Functions of the backend (engine/backend.h). */
+bool engine_gpu_buffer_new(const struct engine_place *place, uint64_t size,
+                           struct engine_buffer *out, struct base_error *err);
+void engine_gpu_buffer_free(struct engine_buffer *buffer);
+void engine_gpu_write(const struct engine_place *place, char *to, const void *from, uint64_t size);
+void engine_gpu_read(const struct engine_place *place, void *to, const char *from, uint64_t size);
+
+#endif

@@ -1,0 +1,80 @@
+/* engine/gpu/gpu_mul_mat.c: products of weights with columns: converts the columns to the type's
+ * activation form in scratch, unless that is floats, and multiplies each column by all rows. */
+#include "engine/gpu/gpu_op.h"
+#include "engine/graph_internal.h"
+#include "engine/op_sources.h"
+#include "engine/ops.h"
+#include "quant/gpu/gpu_quant.h"
+
+static bool is_matrix(const struct engine_tensor *t)
+{
+    return t->ne[2] == 1 && t->ne[3] == 1 && engine_tensor_row_contiguous(t);
+}
+
+static bool supports(const struct engine_tensor *node)
+{
+    const struct engine_product p = engine_product_of(node);
+    bool ok = engine_tensor_is(p.x, QUANT_F32) && is_matrix(p.x) && is_matrix(node);
+    for (int i = 0; i < p.n_w; i++) ok = ok && p.w[i]->type->act && is_matrix(p.w[i]);
+    return ok;
+}
+
+static int64_t scratch(const struct engine_tensor *node)
+{
+    const struct engine_product p = engine_product_of(node);
+    int64_t bytes = 0;
+    for (int i = 0; i < p.n_w; i++) {
+        const struct quant_act_form *form = p.w[i]->type->act;
+        const struct quant_act_parts parts = quant_act_parts(form, p.x->ne[0]);
+        if (quant_gpu_converts(form) && parts.bytes > bytes) bytes = parts.bytes;
+    }
+    return bytes * p.x->ne[1];
+}
+
+/* Returns the columns of x in a form. */
+static struct quant_gpu_columns convert(struct engine_gpu *gpu, const struct engine_tensor *x,
+                                        const struct quant_act_form *form, char *to)
+{
+    const struct quant_act_parts parts = quant_act_parts(form, x->ne[0]);
+    if (!quant_gpu_converts(form))
+        return (struct quant_gpu_columns){{.f32 = (float *)(void *)x->data}, x->nb[1]};
+    const struct quant_gpu_quantize arguments = {
+        .k = x->ne[0],
+        .x_stride = x->nb[1] / (int64_t)sizeof(float),
+        .x = (const float *)(const void *)x->data,
+        .to = {quant_act_at(&parts, to), parts.bytes},
+    };
+    const struct engine_gpu_grid grid = {quant_gpu_quantize_blocks(form, x->ne[0]),
+                                         (uint32_t)x->ne[1], QUANT_GPU_THREADS, 0};
+    engine_gpu_launch(gpu, gpu->quantize[form->index], &grid, &arguments);
+    return arguments.to;
+}
+
+static void launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch_)
+{
+    const struct engine_product p = engine_product_of(node);
+    struct quant_gpu_columns columns = {0};
+    char *out = node->data;
+    for (int i = 0; i < p.n_w; i++) {
+        const struct engine_tensor *w = p.w[i];
+        if (i == 0 || w->type->act != p.w[i - 1]->type->act)
+            columns = convert(gpu, p.x, w->type->act, scratch_);
+        const struct quant_gpu_gemv arguments = {
+            .k = w->ne[0],
+            .n_rows = w->ne[1],
+            .row_bytes = w->nb[1],
+            .out_stride = node->nb[1] / (int64_t)sizeof(float),
+            .w = (const uint8_t *)w->data,
+            .a = columns,
+            .out = (float *)(void *)out,
+        };
+        const struct engine_gpu_grid grid = {quant_gpu_gemv_blocks(w->type, w->ne[1]),
+                                             (uint32_t)p.x->ne[1], QUANT_GPU_THREADS,
+                                             sizeof(struct quant_gpu_terms)};
+        engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, &arguments);
+        out += w->ne[1] * (int64_t)sizeof(float);
+    }
+}
+
+const struct engine_gpu_op engine_gpu_op_mul_mat = {
+    .op = &engine_op_mul_mat, .supports = supports, .scratch = scratch, .launch = launch};

@@ -1,0 +1,25 @@
+/* engine/gpu/gpu_op.h: how a GPU runs an op: a row of a table for each. Private to engine/gpu/. */
+#ifndef ENGINE_GPU_GPU_OP_H
+#define ENGINE_GPU_GPU_OP_H
+
+#include "engine/gpu/gpu_device.h"
+#include "engine/op.h"
+
+struct engine_gpu_op {
+    const struct engine_op *op;
+    bool (*supports)(const struct engine_tensor *node);   /* whether it computes this node */
+    int64_t (*scratch)(const struct engine_tensor *node); /* bytes; NULL: none */
+    void (*launch)(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch);
+};
+
+/* The ops of a GPU: mul_mat is in gpu_mul_mat.c, the others are in gpu_rows.c. */
+#define ENGINE_GPU_OPS(OP)                                                                         \
+    OP(mul_mat)                                                                                    \
+    OP(add) OP(sub) OP(mul) OP(div) OP(glu) OP(unary) OP(scale) OP(clamp) OP(softcap) OP(get_rows) \
+        OP(norm) OP(rms_norm) OP(l2_norm) OP(rope) OP(set_kv_q16) OP(attention)
+
+#define ENGINE_GPU_DECLARE(name) extern const struct engine_gpu_op engine_gpu_op_##name;
+ENGINE_GPU_OPS(ENGINE_GPU_DECLARE)
+#undef ENGINE_GPU_DECLARE
+
+#endif

@@ -1,0 +1,102 @@
+/* quant/gpu/dialect.h: the language of the code for GPUs (device code): C, and the functions below.
+ *
+ * Device code is compiled twice. clang compiles it for NVIDIA's GPUs, to PTX, the text that their
+ * drivers assemble. The compiler of all other files compiles it, too, and tests run that form on
+ * test/emulator.c. As all C, it has the bits of the C source: no contraction, round to nearest,
+ * subnormal numbers; scripts/lint-ptx checks the PTX for that.
+ *
+ * A kernel is a function that the host starts on a grid of blocks; a block has threads, and 32
+ * consecutive threads are the lanes of a warp. All threads of all blocks call the kernel.
+ *
+ *     grid     block 0            block 1            ..
+ *     block    warp 0 | warp 1 |  warp 0 | warp 1 |
+ *     warp     lanes 0 .. 31
+ *
+ * Lanes exchange values by gpu_shuffle_xor, threads of a block by the block's shared memory,
+ * between whose writing and reading they must synchronize. A function that synchronizes or
+ * exchanges must be called by all lanes of the warp (gpu_sync: all threads of the block). Blocks
+ * run in any order, and exchange nothing. */
+#ifndef QUANT_GPU_DIALECT_H
+#define QUANT_GPU_DIALECT_H
+
+#include <stdint.h>
+
+enum { GPU_WARP = 32 };
+
+#if defined(__NVPTX__)
+
+static inline int gpu_thread(void)
+{
+    return __nvvm_read_ptx_sreg_tid_x();
+}
+
+static inline int gpu_block(void)
+{
+    return __nvvm_read_ptx_sreg_ctaid_x();
+}
+
+static inline int gpu_block_y(void)
+{
+    return __nvvm_read_ptx_sreg_ctaid_y();
+}
+
+static inline void gpu_sync(void)
+{
+    __nvvm_bar_sync(0);
+}
+
+static inline void gpu_sync_warp(void)
+{
+    __nvvm_bar_warp_sync(~0u);
+}
+
+static inline uint32_t gpu_shuffle_xor(uint32_t x, int mask)
+{
+    return (uint32_t)__nvvm_shfl_sync_bfly_i32(~0u, (int)x, mask, GPU_WARP - 1);
+}
+
+extern __attribute__((address_space(3), aligned(16))) char gpu_shared_memory[];
+static inline void *gpu_shared(void)
+{
+    return (void *)gpu_shared_memory;
+}
+
+/* The build makes functions of these names kernels: quant_gpu_.., engine_gpu_.. */
+#define GPU_KERNEL(name, args)                                                                     \
+    void name(const struct args p);                                                                \
+    void name(const struct args p)
+
+#else /* test/emulator.c defines these functions */
+
+int gpu_thread(void);  /* of this thread in its block */
+int gpu_block(void);   /* of this block in its grid, first coordinate */
+int gpu_block_y(void); /* second coordinate */
+void gpu_sync(void);
+void gpu_sync_warp(void);
+/* Returns the x of the lane whose number differs from this one's in the bits of mask. */
+uint32_t gpu_shuffle_xor(uint32_t x, int mask);
+void *gpu_shared(void); /* the block's memory, of the size that the host states; not zeroed */
+
+/* Defines the kernel `name`, whose arguments are a struct args p. */
+#define GPU_KERNEL(name, args)                                                                     \
+    void name(const void *arguments);                                                              \
+    static void name##_body(const struct args p);                                                  \
+    void name(const void *arguments)                                                               \
+    {                                                                                              \
+        name##_body(*(const struct args *)arguments);                                              \
+    }                                                                                              \
+    static void name##_body(const struct args p)
+
+#endif
+
+static inline int gpu_lane(void)
+{
+    return gpu_thread() % GPU_WARP;
+}
+
+static inline int gpu_warp(void)
+{
+    return gpu_thread() / GPU_WARP;
+}
+
+#endif

@@ -1,0 +1,217 @@
+/* quant/gpu/gpu_gemv.c: device code: products of rows with columns, for each type of weights.
+ *
+ * The arithmetic is that of the types' own headers, inlined. In types with blocks, the lanes of a
+ * warp compute terms v of 8 rows into shared memory, in any order, because no term depends on
+ * another; then lane r adds the terms of row r in ascending order:
+ *
+ *                  block 0   1   2  ..
+ *     row 0        v         v   v       -> lane 0: acc = acc + v
+ *     row 1        v         v   v       -> lane 1
+ *
+ * In float types, 16 lanes have the 16 sums of a row, and add them as a tree. */
+#include "quant/act.h"
+#include "quant/block32/iq4_nl.h"
+#include "quant/block32/mxfp4.h"
+#include "quant/block32/q1_0.h"
+#include "quant/block32/q2_0.h"
+#include "quant/block32/q4_0.h"
+#include "quant/block32/q4_1.h"
+#include "quant/block32/q5_0.h"
+#include "quant/block32/q5_1.h"
+#include "quant/block32/q6_0.h"
+#include "quant/block32/q8_0.h"
+#include "quant/block32/q8_1.h"
+#include "quant/float/bf16.h"
+#include "quant/float/nvfp4.h"
+#include "quant/gpu/dialect.h"
+#include "quant/gpu/gpu_quant.h"
+#include "quant/half.h"
+#include "quant/super/iq1_kt.h"
+#include "quant/super/iq1_m.h"
+#include "quant/super/iq1_s.h"
+#include "quant/super/iq2_k.h"
+#include "quant/super/iq2_kl.h"
+#include "quant/super/iq2_ks.h"
+#include "quant/super/iq2_kt.h"
+#include "quant/super/iq2_s.h"
+#include "quant/super/iq2_xs.h"
+#include "quant/super/iq2_xxs.h"
+#include "quant/super/iq3_k.h"
+#include "quant/super/iq3_ks.h"
+#include "quant/super/iq3_kt.h"
+#include "quant/super/iq3_s.h"
+#include "quant/super/iq3_xxs.h"
+#include "quant/super/iq4_k.h"
+#include "quant/super/iq4_ks.h"
+#include "quant/super/iq4_kss.h"
+#include "quant/super/iq4_kt.h"
+#include "quant/super/iq4_xs.h"
+#include "quant/super/iq5_k.h"
+#include "quant/super/iq5_ks.h"
+#include "quant/super/iq6_k.h"
+#include "quant/super/q2_k.h"
+#include "quant/super/q3_k.h"
+#include "quant/super/q4_k.h"
+#include "quant/super/q5_k.h"
+#include "quant/super/q6_k.h"
+#include "quant/super/q8_k.h"
+#include "quant/super/tq1_0.h"
+#include "quant/super/tq2_0.h"
+#if defined(__NVPTX__) /* device code has no linker */
+#include "quant/half.c"
+#include "quant/super/grid_tables.c"
+#endif
+
+/* ---- Types with blocks ---- */
+
+/* v of block b of a row. */
+typedef float term_of(const void *row, int64_t b, const struct quant_act *a);
+
+QUANT_INLINE void gemv_blocks(const struct quant_gpu_gemv *p, int64_t block_len, term_of *term)
+{
+    struct quant_gpu_terms *terms = gpu_shared();
+    const int64_t n_blocks = p->k / block_len;
+    const int64_t first = ((int64_t)gpu_block() * QUANT_GPU_WARPS + gpu_warp()) * QUANT_GPU_ROWS;
+    const int n_rows =
+        p->n_rows - first < QUANT_GPU_ROWS ? (int)(p->n_rows - first) : QUANT_GPU_ROWS;
+    const struct quant_act a = quant_gpu_column(&p->a, gpu_block_y());
+    float(*v)[QUANT_GPU_TERMS + 1] = terms->v[gpu_warp()], acc = 0.0f;
+    for (int64_t b = 0; b < n_blocks; b += QUANT_GPU_TERMS) {
+        const int n = n_blocks - b < QUANT_GPU_TERMS ? (int)(n_blocks - b) : QUANT_GPU_TERMS;
+        for (int i = gpu_lane(); i < n_rows * n; i += GPU_WARP)
+            v[i / n][i % n] = term(p->w + (first + i / n) * p->row_bytes, b + i % n, &a);
+        gpu_sync_warp(); /* all terms are written */
+        if (gpu_lane() < n_rows)
+            for (int i = 0; i < n; i++) acc += v[gpu_lane()][i];
+        gpu_sync_warp(); /* all terms are read */
+    }
+    if (gpu_lane() < n_rows) p->out[gpu_block_y() * p->out_stride + first + gpu_lane()] = acc;
+}
+
+#define GEMV_BLOCKS(NAME, LEN, TERM)                                                               \
+    QUANT_INLINE float NAME##_term(const void *row, int64_t b, const struct quant_act *a)          \
+    {                                                                                              \
+        return TERM;                                                                               \
+    }                                                                                              \
+    GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
+    {                                                                                              \
+        gemv_blocks(&p, LEN, NAME##_term);                                                         \
+    }
+#define GEMV_32(NAME)   GEMV_BLOCKS(NAME, 32, quant_term32(NAME##_form, row, b, a))
+#define GEMV_LONG(NAME) GEMV_BLOCKS(NAME, 32, quant_long_term(NAME##_form, NAME##_code, row, b, a))
+#define GEMV_SUPER(NAME)                                                                           \
+    GEMV_BLOCKS(NAME, 256, super_term(&NAME##_layout, NAME##_expand, row, b, a))
+
+GEMV_32(q4_0)
+GEMV_32(q4_1)
+GEMV_32(q5_0)
+GEMV_32(q5_1)
+GEMV_32(q8_0)
+GEMV_32(q8_1)
+GEMV_32(iq4_nl)
+GEMV_32(mxfp4)
+GEMV_32(q6_0)
+GEMV_LONG(q1_0)
+GEMV_LONG(q2_0)
+GEMV_SUPER(q2_k)
+GEMV_SUPER(q3_k)
+GEMV_SUPER(q4_k)
+GEMV_SUPER(q5_k)
+GEMV_SUPER(q6_k)
+GEMV_SUPER(q8_k)
+GEMV_SUPER(iq1_s)
+GEMV_SUPER(iq1_m)
+GEMV_SUPER(iq2_xxs)
+GEMV_SUPER(iq2_xs)
+GEMV_SUPER(iq2_s)
+GEMV_SUPER(iq3_xxs)
+GEMV_SUPER(iq3_s)
+GEMV_SUPER(iq4_xs)
+GEMV_SUPER(tq1_0)
+GEMV_SUPER(tq2_0)
+GEMV_SUPER(iq2_k)
+GEMV_SUPER(iq3_k)
+GEMV_SUPER(iq4_k)
+GEMV_SUPER(iq5_k)
+GEMV_SUPER(iq6_k)
+GEMV_SUPER(iq2_ks)
+GEMV_SUPER(iq3_ks)
+GEMV_SUPER(iq4_ks)
+GEMV_SUPER(iq5_ks)
+GEMV_SUPER(iq4_kss)
+GEMV_SUPER(iq2_kl)
+GEMV_SUPER(iq1_kt)
+GEMV_SUPER(iq2_kt)
+GEMV_SUPER(iq3_kt)
+GEMV_SUPER(iq4_kt)
+
+/* ---- Float types ---- */
+
+/* The sum of lane l of a row (quant/quant.h). */
+typedef float sum_of(int64_t k, const void *row, const struct quant_act *a, int l);
+
+QUANT_INLINE void gemv_lanes(const struct quant_gpu_gemv *p, sum_of *sum_of_lane)
+{
+    const int64_t warp = (int64_t)gpu_block() * QUANT_GPU_WARPS + gpu_warp(),
+                  row = warp * QUANT_GPU_FLOAT_ROWS + gpu_lane() / 16;
+    const struct quant_act a = quant_gpu_column(&p->a, gpu_block_y());
+    float sum = 0.0f;
+    if (row < p->n_rows) sum = sum_of_lane(p->k, p->w + row * p->row_bytes, &a, gpu_lane() % 16);
+    for (int h = 8; h; h /= 2) sum += quant_float_of(gpu_shuffle_xor(quant_bits_of(sum), h));
+    if (row < p->n_rows && gpu_lane() % 16 == 0) p->out[gpu_block_y() * p->out_stride + row] = sum;
+}
+
+#define GEMV_LANES(NAME)                                                                           \
+    GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
+    {                                                                                              \
+        gemv_lanes(&p, NAME##_sum);                                                                \
+    }
+
+QUANT_INLINE float f32_sum(int64_t k, const void *row, const struct quant_act *a, int l)
+{
+    float sum = 0.0f;
+    for (int64_t i = l; i < k; i += 16)
+        sum = fmaf(quant_float_of(quant_load32((const char *)row + 4 * i)), a->f32[i], sum);
+    return sum;
+}
+
+QUANT_INLINE float f16_sum(int64_t k, const void *row, const struct quant_act *a, int l)
+{
+    float sum = 0.0f;
+    for (int64_t i = l; i < k; i += 16)
+        sum = fmaf(quant_half_to_float(quant_load16((const char *)row + 2 * i)), a->f32[i], sum);
+    return sum;
+}
+
+/* Element i of 16 elements: the nibbles of bytes 0 to 7 low, then high. */
+QUANT_INLINE float nvfp4_sum(int64_t k, const void *row, const struct quant_act *a, int l)
+{
+    float sum = 0.0f;
+    for (int64_t i = l; i < k; i += 16) {
+        const uint8_t *block = (const uint8_t *)row + i / NVFP4_LEN * NVFP4_BYTES;
+        const int s = (int)(i % NVFP4_LEN / NVFP4_SUB_LEN);
+        const int nibble = block[4 + 8 * s + l % 8] >> (l < 8 ? 0 : 4) & 15;
+        sum = fmaf(nvfp4_half_scale(block[s]) * (float)quant_e2m1[nibble], a->f32[i], sum);
+    }
+    return sum;
+}
+
+/* Lane l has the pairs l, l + 16, ..; the odd element of a pair comes first; elements past k are
+ * zero. */
+QUANT_INLINE float bf16_sum(int64_t k, const void *row, const struct quant_act *a, int l)
+{
+    float sum = 0.0f;
+    for (int64_t first = 2 * l; first < quant_act_round_up(k, 32); first += 32) {
+        for (int64_t i = first + 1; i >= first; i--) {
+            const float w =
+                i < k ? quant_bfloat_to_float(quant_load16((const char *)row + 2 * i)) : 0.0f;
+            sum = bf16_step(w, i < k ? quant_bfloat_to_float(a->bf16[i]) : 0.0f, sum);
+        }
+    }
+    return sum;
+}
+
+GEMV_LANES(f32)
+GEMV_LANES(f16)
+GEMV_LANES(bf16)
+GEMV_LANES(nvfp4)

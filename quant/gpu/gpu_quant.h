@@ -1,0 +1,92 @@
+/* quant/gpu/gpu_quant.h: the kernels of types and activation forms for GPUs: their arguments, and
+ * the grids on which the host starts them. Device code and the host share this header. */
+#ifndef QUANT_GPU_GPU_QUANT_H
+#define QUANT_GPU_GPU_QUANT_H
+
+#include "quant/quant.h"
+
+/* Columns, in the device's memory. Column c is that of `first` with all addresses `bytes` times c
+ * larger. */
+struct quant_gpu_columns {
+    struct quant_act first;
+    int64_t bytes;
+};
+
+/* The arrays of column c. */
+static inline struct quant_act quant_gpu_column(const struct quant_gpu_columns *columns, int c)
+{
+    const int64_t bytes = c * columns->bytes;
+    struct quant_act a = columns->first;
+    a.q += bytes;
+    a.d = (float *)((char *)a.d + bytes);
+    a.s = (float *)((char *)a.s + bytes);
+    a.sum = (int16_t *)((char *)a.sum + bytes);
+    return a;
+}
+
+enum { QUANT_GPU_NAME_SIZE = 64 };
+
+/* Writes the name of the kernel for a type or form: "quant_gpu_", kernel, "_", and `of` in small
+ * letters. */
+static inline void quant_gpu_name(const char *kernel, const char *of, char out[QUANT_GPU_NAME_SIZE])
+{
+    const char *const parts[] = {"quant_gpu_", kernel, "_", of};
+    int n = 0;
+    for (int i = 0; i < 4; i++)
+        for (const char *c = parts[i]; *c && n < QUANT_GPU_NAME_SIZE - 1; c++)
+            out[n++] = (char)(*c >= 'A' && *c <= 'Z' ? *c + 'a' - 'A' : *c);
+    out[n] = '\0';
+}
+
+/* Whether columns of a form are other data than floats. */
+static inline bool quant_gpu_converts(const struct quant_act_form *form)
+{
+    return form != &quant_act_f32;
+}
+
+/* quant_gpu_quantize_FORM, for the forms q8_32, q8_256 and bf16: converts columns of k floats, of
+ * which x[c * x_stride] is the first of column c. Grid: x: quant_gpu_quantize_blocks(form, k),
+ * y: columns; QUANT_GPU_THREADS threads; no shared memory. */
+struct quant_gpu_quantize {
+    int64_t k, x_stride;
+    const float *x;
+    struct quant_gpu_columns to;
+};
+
+/* quant_gpu_gemv_TYPE: out[c * out_stride + r] = row r times column c (quant/quant.h, canonical
+ * arithmetic). Grid: x: quant_gpu_gemv_blocks(type, n_rows), y: columns; QUANT_GPU_THREADS threads;
+ * shared memory: struct quant_gpu_terms. */
+struct quant_gpu_gemv {
+    int64_t k, n_rows, row_bytes, out_stride;
+    const uint8_t *w;
+    struct quant_gpu_columns a;
+    float *out;
+};
+
+enum {
+    QUANT_GPU_WARPS = 4, /* of a block */
+    QUANT_GPU_THREADS = 32 * QUANT_GPU_WARPS,
+    QUANT_GPU_ROWS = 8,       /* of a warp, in types with blocks */
+    QUANT_GPU_FLOAT_ROWS = 2, /* of a warp, in float types */
+    QUANT_GPU_TERMS = 32      /* terms of a row at once */
+};
+
+struct quant_gpu_terms {
+    float v[QUANT_GPU_WARPS][QUANT_GPU_ROWS][QUANT_GPU_TERMS + 1]; /* + 1: other memory banks */
+};
+
+static inline uint32_t quant_gpu_quantize_blocks(const struct quant_act_form *form, int64_t k)
+{
+    const int64_t per_warp = form->sum_len ? form->block_len : form->rounded;
+    const int64_t warps = (k + per_warp - 1) / per_warp;
+    return (uint32_t)((warps + QUANT_GPU_WARPS - 1) / QUANT_GPU_WARPS);
+}
+
+static inline uint32_t quant_gpu_gemv_blocks(const struct quant_type *type, int64_t n_rows)
+{
+    const int64_t rows =
+        QUANT_GPU_WARPS * (type->act->sum_len ? QUANT_GPU_ROWS : QUANT_GPU_FLOAT_ROWS);
+    return (uint32_t)((n_rows + rows - 1) / rows);
+}
+
+#endif

@@ -1,0 +1,194 @@
+/* test/emulator.c: see test/emulator.h. */
+#include "test/emulator.h"
+#include "quant/gpu/dialect.h"
+#include "test/support_random.h"
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+enum { STACK = 128 << 10, MAX_THREADS = 1024 };
+
+enum waits_for { THE_WARP, A_SHUFFLE, THE_BLOCK, NOTHING /* it has ended */ };
+
+#if defined(__x86_64__)
+typedef void *context; /* the stack's end; it has the registers that calls preserve */
+
+void emulator_switch(context *from, context to);
+__asm__(".text\n"
+        "emulator_switch:\n"
+        "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
+        "movq %rsp, (%rdi)\n"
+        "movq %rsi, %rsp\n"
+        "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\n"
+        "ret\n");
+
+static void context_new(context *of, char *stack, void (*enter)(void))
+{
+    void **at = (void **)(void *)(stack + STACK) - 2; /* as after a call */
+    memcpy(at, &enter, sizeof enter);
+    memset(at - 6, 0, 6 * sizeof *at);
+    *of = at - 6;
+}
+#else
+typedef ucontext_t context; /* whose switch is slower: it also sets the mask of signals */
+
+#define emulator_switch(from, to) swapcontext(from, &(to))
+
+static void context_new(context *of, char *stack, void (*enter)(void))
+{
+    getcontext(of);
+    of->uc_stack.ss_sp = stack;
+    of->uc_stack.ss_size = STACK;
+    makecontext(of, enter, 0);
+}
+#endif
+
+static struct {
+    context scheduler, fiber[MAX_THREADS];
+    char *stack[MAX_THREADS]; /* of the first n_fibers */
+    uint32_t n_fibers;        /* which wait for a block, or within one */
+    enum waits_for state[MAX_THREADS];
+    uint32_t value[MAX_THREADS]; /* of a shuffle */
+    void *shared;
+    void (*kernel)(const void *arguments);
+    const void *arguments;
+    struct emulator_grid grid;
+    uint32_t thread, block, block_y; /* that run now */
+    uint64_t rng;
+} emulator;
+
+/* ---- The functions of the dialect ---- */
+
+int gpu_thread(void)
+{
+    return (int)emulator.thread;
+}
+
+int gpu_block(void)
+{
+    return (int)emulator.block;
+}
+
+int gpu_block_y(void)
+{
+    return (int)emulator.block_y;
+}
+
+void *gpu_shared(void)
+{
+    return emulator.shared;
+}
+
+static void wait_for(enum waits_for what)
+{
+    const uint32_t thread = emulator.thread;
+    emulator.state[thread] = what;
+    emulator_switch(&emulator.fiber[thread], emulator.scheduler);
+}
+
+void gpu_sync(void)
+{
+    wait_for(THE_BLOCK);
+}
+
+void gpu_sync_warp(void)
+{
+    wait_for(THE_WARP);
+}
+
+uint32_t gpu_shuffle_xor(uint32_t x, int mask)
+{
+    emulator.value[emulator.thread] = x;
+    wait_for(A_SHUFFLE);
+    const uint32_t other = emulator.value[emulator.thread ^ (uint32_t)mask];
+    wait_for(A_SHUFFLE); /* until all have read */
+    return other;
+}
+
+/* ---- The scheduler ---- */
+
+void (*emulator_kernel(const char *name))(const void *)
+{
+    void *symbol = dlsym(RTLD_DEFAULT, name);
+    void (*kernel)(const void *);
+    memcpy(&kernel, &symbol, sizeof kernel);
+    return kernel;
+}
+
+/* A fiber runs its thread of all blocks. */
+static void enter(void)
+{
+    for (;;) {
+        emulator.kernel(emulator.arguments);
+        wait_for(NOTHING);
+    }
+}
+
+static bool make_fibers(void)
+{
+    for (uint32_t i = emulator.n_fibers; i < emulator.grid.threads; i++) {
+        if (!emulator.stack[i] && !(emulator.stack[i] = malloc(STACK))) return false;
+        context_new(&emulator.fiber[i], emulator.stack[i], enter);
+        emulator.n_fibers = i + 1;
+    }
+    return true;
+}
+
+static void permute(uint32_t n, uint32_t *order)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t j = support_random_below(&emulator.rng, i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+}
+
+/* Runs the lanes of a warp until they wait for the block or have ended. */
+static bool run_warp(uint32_t warp)
+{
+    const enum waits_for *state = emulator.state + warp * GPU_WARP;
+    do {
+        uint32_t order[GPU_WARP];
+        permute(GPU_WARP, order);
+        for (int i = 0; i < GPU_WARP; i++) {
+            emulator.thread = warp * GPU_WARP + order[i];
+            emulator_switch(&emulator.scheduler, emulator.fiber[emulator.thread]);
+        }
+        for (int i = 1; i < GPU_WARP; i++)
+            if (state[i] != state[0]) return false;
+    } while (state[0] == THE_WARP || state[0] == A_SHUFFLE);
+    return true;
+}
+
+static bool run_block(void)
+{
+    const uint32_t n_warps = emulator.grid.threads / GPU_WARP;
+    memset(emulator.shared, (int)support_random_below(&emulator.rng, 256), emulator.grid.shared);
+    do {
+        uint32_t order[MAX_THREADS / GPU_WARP];
+        permute(n_warps, order);
+        for (uint32_t i = 0; i < n_warps; i++)
+            if (!run_warp(order[i])) return false;
+        for (uint32_t i = 1; i < n_warps; i++)
+            if (emulator.state[i * GPU_WARP] != emulator.state[0]) return false;
+    } while (emulator.state[0] == THE_BLOCK);
+    return true;
+}
+
+bool emulator_run(void (*kernel)(const void *), const void *arguments,
+                  const struct emulator_grid *grid, uint64_t seed)
+{
+    bool ok = grid->threads % GPU_WARP == 0 && grid->threads <= MAX_THREADS;
+    emulator.kernel = kernel;
+    emulator.arguments = arguments;
+    emulator.grid = *grid;
+    emulator.rng = seed;
+    emulator.shared = malloc(grid->shared + 1);
+    ok = ok && emulator.shared && make_fibers();
+    for (emulator.block_y = 0; ok && emulator.block_y < grid->y; emulator.block_y++)
+        for (emulator.block = 0; ok && emulator.block < grid->x; emulator.block++) ok = run_block();
+    free(emulator.shared);
+    if (!ok) emulator.n_fibers = 0; /* they may be within a kernel */
+    return ok;
+}

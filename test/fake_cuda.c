@@ -1,0 +1,293 @@
+/* test/fake_cuda.c: see test/fake_cuda.h. Names and types are those of the driver's ABI. */
+#include "test/fake_cuda.h"
+#include "engine/gpu/driver.h"
+#include "test/emulator.h"
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    SUCCESS = 0,
+    INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
+    INVALID_DEVICE = 101,
+    INVALID_IMAGE = 200,
+    INVALID_PTX = 218,
+    NOT_FOUND = 500,
+    ILLEGAL_ADDRESS = 700,
+    LAUNCH_FAILED = 719
+};
+enum { MAX_BUFFERS = 4096, HEAP = 1 << 30, PAGE = 4096, CODE_SIZE = 64 };
+
+struct fake_cuda fake_cuda = {.memory = 64 << 20, .major = 8, .seed = 1};
+
+/* All memory is one mapping, so that one call makes it accessible; buffers follow each other, and
+ * it is empty again when all are free. */
+static struct {
+    char *base;
+    size_t used;
+    int n_buffers, n_free;
+    struct {
+        size_t at, size; /* size 0: it is free */
+    } buffer[MAX_BUFFERS];
+} heap;
+
+#define FAKE(name, symbol, parameters) int symbol parameters;
+ENGINE_GPU_FUNCTIONS(FAKE)
+
+static void *handle(const char *kind)
+{
+    fake_cuda.live++;
+    return strdup(kind);
+}
+
+static int release(void *handle_)
+{
+    fake_cuda.live--;
+    free(handle_);
+    return SUCCESS;
+}
+
+/* ---- The device ---- */
+
+int cuInit(unsigned flags)
+{
+    return flags ? INVALID_VALUE : SUCCESS;
+}
+
+int cuDriverGetVersion(int *version)
+{
+    *version = 12040;
+    return SUCCESS;
+}
+
+int cuGetErrorName(int result, const char **name)
+{
+    *name = result == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_OTHER";
+    return SUCCESS;
+}
+
+int cuDeviceGet(int *device, int index)
+{
+    *device = 7;
+    return index == 0 ? SUCCESS : INVALID_DEVICE;
+}
+
+int cuDeviceGetName(char *name, int size, int device)
+{
+    snprintf(name, (size_t)size, "emulated GPU");
+    return device == 7 ? SUCCESS : INVALID_DEVICE;
+}
+
+int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    *value = attribute == ENGINE_GPU_ATTRIBUTE_MAJOR ? fake_cuda.major : 0;
+    return device == 7 ? SUCCESS : INVALID_DEVICE;
+}
+
+int cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+    *bytes = fake_cuda.memory;
+    return device == 7 ? SUCCESS : INVALID_DEVICE;
+}
+
+int cuDevicePrimaryCtxRetain(void **context, int device)
+{
+    *context = handle("context");
+    return device == 7 ? SUCCESS : INVALID_DEVICE;
+}
+
+static void *current;
+
+int cuDevicePrimaryCtxRelease_v2(int device)
+{
+    (void)device;
+    release(current);
+    current = NULL;
+    return SUCCESS;
+}
+
+int cuCtxSetCurrent(void *context)
+{
+    current = context;
+    return strcmp(context, "context") == 0 ? SUCCESS : INVALID_VALUE;
+}
+
+int cuStreamCreate(void **stream, unsigned flags)
+{
+    *stream = handle("stream");
+    return flags ? INVALID_VALUE : SUCCESS;
+}
+
+int cuStreamDestroy_v2(void *stream)
+{
+    return release(stream);
+}
+
+int cuStreamSynchronize(void *stream)
+{
+    return strcmp(stream, "stream") == 0 ? SUCCESS : INVALID_VALUE;
+}
+
+/* ---- Memory ---- */
+
+int cuMemAlloc_v2(uint64_t *address, size_t size)
+{
+    const size_t bytes = (size + PAGE - 1) / PAGE * PAGE;
+    if (!heap.base)
+        heap.base = mmap(NULL, HEAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (heap.base == MAP_FAILED || size > fake_cuda.memory || bytes > HEAP - heap.used ||
+        heap.n_buffers == MAX_BUFFERS)
+        return OUT_OF_MEMORY;
+    heap.buffer[heap.n_buffers].at = heap.used;
+    heap.buffer[heap.n_buffers++].size = size;
+    *address = (uintptr_t)heap.base + heap.used;
+    heap.used += bytes;
+    fake_cuda.live++;
+    return SUCCESS;
+}
+
+int cuMemFree_v2(uint64_t address)
+{
+    for (int i = 0; i < heap.n_buffers; i++) {
+        if (!heap.buffer[i].size || (uintptr_t)heap.base + heap.buffer[i].at != address) continue;
+        heap.buffer[i].size = 0;
+        fake_cuda.live--;
+        if (++heap.n_free == heap.n_buffers) {
+            madvise(heap.base, heap.used, MADV_DONTNEED);
+            heap.used = 0;
+            heap.n_buffers = heap.n_free = 0;
+        }
+        return SUCCESS;
+    }
+    return INVALID_VALUE;
+}
+
+/* Makes all memory accessible, or not. */
+static void open_memory(bool access)
+{
+    mprotect(heap.base, heap.used, access ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+/* Whether a copy is within one buffer. */
+static bool is_memory(uint64_t address, size_t size)
+{
+    for (int i = 0; i < heap.n_buffers; i++) {
+        const uintptr_t base = (uintptr_t)heap.base + heap.buffer[i].at;
+        if (address >= base && address - base <= heap.buffer[i].size &&
+            size <= heap.buffer[i].size - (address - base))
+            return true;
+    }
+    return false;
+}
+
+int cuMemsetD8Async(uint64_t to, unsigned char byte, size_t size, void *stream)
+{
+    if (!is_memory(to, size)) return ILLEGAL_ADDRESS;
+    open_memory(true);
+    memset((void *)(uintptr_t)to, byte, size);
+    open_memory(false);
+    return cuStreamSynchronize(stream);
+}
+
+static int copy(void *to, const void *from, size_t size, const void *on_device, void *stream)
+{
+    if (++fake_cuda.copies == fake_cuda.fail_copy) return ILLEGAL_ADDRESS;
+    if (!is_memory((uintptr_t)on_device, size)) return ILLEGAL_ADDRESS;
+    open_memory(true);
+    memcpy(to, from, size);
+    open_memory(false);
+    return cuStreamSynchronize(stream);
+}
+
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *stream)
+{
+    return copy((void *)(uintptr_t)to, from, size, (void *)(uintptr_t)to, stream);
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream)
+{
+    return copy(to, (void *)(uintptr_t)from, size, (void *)(uintptr_t)from, stream);
+}
+
+/* ---- Code ---- */
+
+struct link {
+    char code[CODE_SIZE];
+    int n;
+};
+
+int cuLinkCreate_v2(unsigned n, int *options, void **values, void **link)
+{
+    (void)options;
+    (void)values;
+    *link = calloc(1, sizeof(struct link));
+    fake_cuda.live++;
+    return n ? INVALID_VALUE : SUCCESS;
+}
+
+int cuLinkAddData_v2(void *link, int kind, void *data, size_t size, const char *name, unsigned n,
+                     int *options, void **values)
+{
+    (void)name;
+    (void)options;
+    (void)values;
+    const char *ptx = data;
+    if (kind != ENGINE_GPU_LINK_PTX || n || !size || ptx[size - 1] || strlen(ptx) + 1 != size ||
+        !strstr(ptx, ".target sm_80"))
+        return INVALID_PTX;
+    ((struct link *)link)->n++;
+    return SUCCESS;
+}
+
+int cuLinkComplete(void *link, void **code, size_t *size)
+{
+    struct link *l = link;
+    snprintf(l->code, sizeof l->code, "code of %d texts", l->n);
+    *code = l->code;
+    *size = sizeof l->code;
+    fake_cuda.links++;
+    return SUCCESS;
+}
+
+int cuLinkDestroy(void *link)
+{
+    return release(link);
+}
+
+int cuModuleLoadData(void **module, const void *code)
+{
+    int n;
+    if (sscanf(code, "code of %d texts", &n) != 1 || n == 0) return INVALID_IMAGE;
+    *module = handle("module");
+    return SUCCESS;
+}
+
+int cuModuleUnload(void *module)
+{
+    return release(module);
+}
+
+int cuModuleGetFunction(void **kernel, void *module, const char *name)
+{
+    void (*function)(const void *) = emulator_kernel(name);
+    memcpy(kernel, &function, sizeof function);
+    return strcmp(module, "module") == 0 && function ? SUCCESS : NOT_FOUND;
+}
+
+int cuLaunchKernel(void *kernel, unsigned x, unsigned y, unsigned z, unsigned threads_x,
+                   unsigned threads_y, unsigned threads_z, unsigned shared, void *stream,
+                   void **arguments, void **extra)
+{
+    const struct emulator_grid grid = {x, y, threads_x, shared};
+    void (*function)(const void *);
+    memcpy(&function, &kernel, sizeof function);
+    if (z != 1 || threads_y != 1 || threads_z != 1 || extra || !x || !y) return INVALID_VALUE;
+    if (++fake_cuda.launches == fake_cuda.fail_launch) return LAUNCH_FAILED;
+    open_memory(true);
+    const bool ok = emulator_run(function, arguments[0], &grid, fake_cuda.seed++);
+    open_memory(false);
+    return ok ? cuStreamSynchronize(stream) : LAUNCH_FAILED;
+}

@@ -1,0 +1,343 @@
+/* test/test_gpu.c: GPUs as devices of places, on a fake driver (test/fake_cuda.h) whose memory the
+ * host cannot access: products give the bytes of the processor; memory, errors of the driver, and
+ * the folder of machine code. */
+#include "test/support.h"
+
+#include "engine/gpu/gpu.h"
+#include "engine/gpu/gpu_code.h"
+#include "engine/graph.h"
+#include "test/fake_cuda.h"
+#include "test/support_random.h"
+#include "test/support_row.h"
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct engine_gpu *open_gpu(const char *cache)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_gpu *gpu = engine_gpu_open(&(struct engine_gpu_options){.cache = cache}, &err);
+    if (!gpu) fail_msg("%s", err.text);
+    return gpu;
+}
+
+/* An engine with a GPU as place 1. */
+struct rig {
+    struct engine_gpu *gpu;
+    struct engine *engine;
+    const struct engine_place *place;
+};
+
+static struct rig rig_new(void)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_options options = engine_options_default();
+    struct rig rig = {.gpu = open_gpu(NULL)};
+    options.n_threads = 1;
+    rig.engine = engine_new(&options, &err);
+    rig.place =
+        rig.engine ? engine_add_place(rig.engine, &engine_backend_gpu, rig.gpu, &err) : NULL;
+    if (!rig.place) fail_msg("%s", err.text);
+    return rig;
+}
+
+static void rig_free(struct rig *rig)
+{
+    engine_free(rig->engine);
+    engine_gpu_close(rig->gpu);
+    assert_int_equal(fake_cuda.live, 0);
+}
+
+enum { K = 512, ROWS = 21, MORE_ROWS = 32, COLUMNS = 3, MAX_OUT = COLUMNS * (ROWS + MORE_ROWS) };
+
+/* A matrix of weights in both memories. */
+struct weights {
+    struct engine_tensor here, there;
+    struct engine_buffer buffer;
+    void *data;
+};
+
+static struct weights weights_new(const struct rig *rig, const struct quant_type *type, int64_t k,
+                                  int64_t rows, uint64_t *rng)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    const size_t bytes = (size_t)(quant_row_size(type, k) * rows);
+    struct weights w = {.data = malloc(bytes)};
+    float x[K];
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t i = 0; i < k; i++) x[i] = support_random_gauss(rng);
+        support_row_make(type, k, x, (char *)w.data + (size_t)(r * quant_row_size(type, k)));
+    }
+    bool ok = engine_tensor_init(&w.here, type, 2, (int64_t[]){k, rows}, w.data, "w", &err) &&
+              engine_buffer_new(rig->place, ENGINE_BUFFER_WEIGHTS, bytes, &w.buffer, &err);
+    if (!ok) fail_msg("%s", err.text);
+    engine_place_write(rig->place, w.buffer.base, w.data, bytes);
+    w.there = w.here;
+    w.there.data = w.buffer.base;
+    w.there.place = rig->place;
+    return w;
+}
+
+static void weights_free(struct weights *w)
+{
+    engine_buffer_free(&w->buffer);
+    free(w->data);
+}
+
+/* out = second(doubled(first(x) and second(x))), with the products on the GPU or here. */
+static bool multiply(const struct rig *rig, struct weights *first, struct weights *second,
+                     bool on_gpu, int64_t columns, uint64_t seed, float *out,
+                     struct base_error *err)
+{
+    struct engine_graph *g = engine_graph_new(rig->engine, 16, err);
+    struct engine_tensor *x = engine_input(g, QUANT_F32, 2, (int64_t[]){K, columns}, "x");
+    struct engine_tensor *w[2] = {on_gpu ? &first->there : &first->here,
+                                  on_gpu ? &second->there : &second->here};
+    engine_graph_set_place(g, &rig->engine->place[on_gpu]);
+    struct engine_tensor *products = engine_mul_mat_cat(g, w, 2, x);
+    engine_graph_set_place(g, &rig->engine->place[0]);
+    struct engine_tensor *doubled = engine_add(g, products, products);
+    engine_output(g, doubled);
+    bool ok = engine_graph_plan(g, true, err);
+    if (ok) {
+        float *to = engine_input_data(x);
+        for (int64_t i = 0; i < K * columns; i++) to[i] = support_random_gauss(&seed);
+        ok = engine_graph_run(g, err);
+    }
+    if (ok) memcpy(out, engine_output_data(doubled), (size_t)engine_tensor_bytes(doubled));
+    engine_graph_free(g);
+    return ok;
+}
+
+static void products_on_a_gpu_give_the_bytes_of_the_processor(void **state)
+{
+    struct rig rig = rig_new();
+    uint64_t rng = 3;
+    (void)state;
+    struct weights second = weights_new(&rig, quant_type_by_id(QUANT_Q8_0), K, MORE_ROWS, &rng);
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (!type || !type->act) continue;
+        struct weights first = weights_new(&rig, type, K, ROWS, &rng);
+        for (int64_t columns = 1; columns <= COLUMNS; columns += 2) {
+            struct base_error err = BASE_ERROR_INIT;
+            float here[MAX_OUT] = {0}, there[MAX_OUT] = {0};
+            const int before = fake_cuda.launches;
+            assert_true(multiply(&rig, &first, &second, false, columns, id, here, &err));
+            assert_int_equal(fake_cuda.launches, before);
+            if (!multiply(&rig, &first, &second, true, columns, id, there, &err))
+                fail_msg("%s: %s", type->name, err.text);
+            assert_true(fake_cuda.launches > before);
+            if (memcmp(here, there, sizeof here) != 0)
+                fail_msg("%s, %d columns: other bytes", type->name, (int)columns);
+        }
+        weights_free(&first);
+    }
+    weights_free(&second);
+    rig_free(&rig);
+}
+
+static void a_buffer_reads_as_zeros_and_then_as_what_was_written(void **state)
+{
+    struct rig rig = rig_new();
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_buffer buffer;
+    char got[1000], want[1000] = {0};
+    (void)state;
+    assert_true(engine_buffer_new(rig.place, ENGINE_BUFFER_STATE, sizeof got, &buffer, &err));
+    memset(got, 1, sizeof got);
+    engine_place_read(rig.place, got, buffer.base, sizeof got);
+    assert_memory_equal(got, want, sizeof got);
+    memset(want + 300, 7, 500);
+    engine_place_write(rig.place, buffer.base + 300, want + 300, 500);
+    engine_place_read(rig.place, got, buffer.base, sizeof got);
+    assert_memory_equal(got, want, sizeof got);
+    engine_buffer_free(&buffer);
+    rig_free(&rig);
+}
+
+static void the_host_cannot_read_a_gpus_memory(void **state)
+{
+    struct rig rig = rig_new();
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_buffer buffer;
+    int status;
+    (void)state;
+    assert_true(engine_buffer_new(rig.place, ENGINE_BUFFER_GRAPH, 64, &buffer, &err));
+    const pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL); /* cmocka handles it */
+        _exit(*(volatile char *)buffer.base);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(status != 0);
+    engine_buffer_free(&buffer);
+    rig_free(&rig);
+}
+
+static void memory_that_a_gpu_lacks_is_an_error(void **state)
+{
+    struct rig rig = rig_new();
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_buffer buffer;
+    (void)state;
+    assert_false(
+        engine_buffer_new(rig.place, ENGINE_BUFFER_STATE, fake_cuda.memory + 1, &buffer, &err));
+    assert_int_equal(err.code, BASE_NO_MEMORY);
+    assert_string_equal(err.text, "emulated GPU has no memory for 67108865 bytes");
+    rig_free(&rig);
+}
+
+/* After one failed call of the driver, this run and all later ones fail. */
+static void an_error_of_the_driver_ends_a_run(void **state)
+{
+    (void)state;
+    for (int launch = 0; launch < 2; launch++) {
+        struct rig rig = rig_new();
+        uint64_t rng = 3;
+        float out[MAX_OUT];
+        struct weights w = weights_new(&rig, quant_type_by_id(QUANT_F16), K, ROWS, &rng);
+        if (launch)
+            fake_cuda.fail_launch = fake_cuda.launches + 1;
+        else
+            fake_cuda.fail_copy = fake_cuda.copies + 1;
+        for (int i = 0; i < 2; i++) {
+            struct base_error err = BASE_ERROR_INIT;
+            assert_false(multiply(&rig, &w, &w, true, 1, 1, out, &err));
+            assert_int_equal(err.code, BASE_FAILED);
+            assert_string_equal(err.text,
+                                launch ? "the GPU's driver: cuLaunchKernel: CUDA_ERROR_OTHER (719)"
+                                       : "the GPU's driver: cuMemcpyHtoDAsync: "
+                                         "CUDA_ERROR_ILLEGAL_ADDRESS (700)");
+        }
+        weights_free(&w);
+        rig_free(&rig);
+        fake_cuda.fail_launch = fake_cuda.fail_copy = 0;
+    }
+}
+
+static void a_node_that_a_gpu_cannot_compute_is_an_error_of_the_plan(void **state)
+{
+    struct rig rig = rig_new();
+    struct base_error err = BASE_ERROR_INIT;
+    (void)state;
+    struct engine_graph *g = engine_graph_new(rig.engine, 8, &err);
+    struct engine_tensor *x = engine_input(g, QUANT_F32, 1, (int64_t[]){8}, "x");
+    engine_graph_set_place(g, rig.place);
+    engine_output(g, engine_sum_rows(g, x));
+    assert_false(engine_graph_plan(g, true, &err));
+    assert_string_equal(err.text, "sum_rows is not an op of backend gpu");
+    engine_graph_free(g);
+    rig_free(&rig);
+}
+
+static void a_missing_or_old_gpu_is_an_error(void **state)
+{
+    struct engine_gpu_options options = {.index = 0};
+    struct engine_gpu_facts facts;
+    struct base_error err[3] = {BASE_ERROR_INIT, BASE_ERROR_INIT, BASE_ERROR_INIT};
+    (void)state;
+    assert_true(engine_gpu_find(&options, &facts, &err[0]));
+    assert_string_equal(facts.name, "emulated GPU");
+    assert_int_equal(facts.major, 8);
+    assert_int_equal(facts.driver, 12040);
+    fake_cuda.major = 7;
+    assert_null(engine_gpu_open(&options, &err[0]));
+    fake_cuda.major = 8;
+    assert_string_equal(err[0].text, "emulated GPU has compute capability 7.0, less than 8.0");
+    options.index = 1;
+    assert_null(engine_gpu_open(&options, &err[1]));
+    assert_string_equal(err[1].text, "there is no GPU 1");
+    options.library = "libnone.so.1";
+    assert_null(engine_gpu_open(&options, &err[2]));
+    assert_memory_equal(err[2].text, "no driver for a GPU (libnone.so.1", 33);
+    for (int i = 0; i < 3; i++) assert_int_equal(err[i].code, BASE_USAGE);
+    assert_int_equal(fake_cuda.live, 0);
+}
+
+/* ---- Machine code ---- */
+
+/* The number of times that opening and closing a GPU compiles. */
+static int compiles(const char *cache)
+{
+    const int before = fake_cuda.links;
+    engine_gpu_close(open_gpu(cache));
+    assert_int_equal(fake_cuda.live, 0);
+    return fake_cuda.links - before;
+}
+
+/* The path of the only file of a folder. */
+static void only_file(const char *folder, char path[512])
+{
+    int n = 0;
+    DIR *open = opendir(folder);
+    assert_non_null(open);
+    for (struct dirent *entry; (entry = readdir(open)) != NULL;) {
+        if (entry->d_name[0] == '.') continue;
+        snprintf(path, 512, "%s/%s", folder, entry->d_name);
+        n++;
+    }
+    closedir(open);
+    assert_int_equal(n, 1);
+}
+
+static void machine_code_is_compiled_once_for_a_folder(void **state)
+{
+    char folder[] = "/tmp/infer-gpu-XXXXXX", path[512];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(compiles(NULL), 1);
+    assert_int_equal(compiles(NULL), 1);
+    assert_int_equal(compiles(folder), 1);
+    assert_int_equal(compiles(folder), 0);
+    only_file(folder, path);
+    /* Damaged, cut and empty files are replaced. */
+    for (int damage = 0; damage < 3; damage++) {
+        FILE *file = fopen(path, damage ? "w" : "r+");
+        assert_non_null(file);
+        if (damage == 0) fseek(file, 60, SEEK_SET); /* where the driver reads nothing */
+        if (damage < 2) fputc('x', file);
+        fclose(file);
+        assert_int_equal(compiles(folder), 1);
+        assert_int_equal(compiles(folder), 0);
+    }
+    only_file(folder, path);
+    remove(path);
+    rmdir(folder);
+    assert_int_equal(compiles(folder), 1); /* which is no folder now */
+}
+
+static void the_program_has_all_ptx(void **state)
+{
+    size_t size, texts = 0;
+    const char *ptx = engine_gpu_code(&size);
+    (void)state;
+    for (size_t at = 0; at < size; at += strlen(ptx + at) + 1, texts++)
+        assert_non_null(strstr(ptx + at, ".visible .entry "));
+    assert_int_equal(texts, 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_on_a_gpu_give_the_bytes_of_the_processor),
+        cmocka_unit_test(a_buffer_reads_as_zeros_and_then_as_what_was_written),
+        cmocka_unit_test(the_host_cannot_read_a_gpus_memory),
+        cmocka_unit_test(memory_that_a_gpu_lacks_is_an_error),
+        cmocka_unit_test(an_error_of_the_driver_ends_a_run),
+        cmocka_unit_test(a_node_that_a_gpu_cannot_compute_is_an_error_of_the_plan),
+        cmocka_unit_test(a_missing_or_old_gpu_is_an_error),
+        cmocka_unit_test(machine_code_is_compiled_once_for_a_folder),
+        cmocka_unit_test(the_program_has_all_ptx),
+    };
+    size_t size;
+    if (!engine_gpu_code(&size)) {
+        printf("skipped: this build has no code for GPUs\n");
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,190 @@
+/* test/test_gpu_kernels.c: the kernels for GPUs, in the emulator (test/emulator.h), against the
+ * scalar specification, bit for bit: every type and activation form with the cases of
+ * test_checkkern.c, in several orders of lanes and warps; and that the emulator detects kernels
+ * that synchronize wrongly. */
+#include "test/support.h"
+
+#include "quant/gpu/dialect.h"
+#include "quant/gpu/gpu_quant.h"
+#include "test/emulator.h"
+#include "test/support_bed.h"
+#include "test/support_random.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void launch(const char *what, const char *of, const void *arguments,
+                   const struct emulator_grid *grid, uint64_t seed)
+{
+    char name[QUANT_GPU_NAME_SIZE];
+    quant_gpu_name(what, of, name);
+    void (*kernel)(const void *) = emulator_kernel(name);
+    if (!kernel) fail_msg("there is no kernel %s", name);
+    if (!emulator_run(kernel, arguments, grid, seed)) fail_msg("%s: threads diverge", name);
+}
+
+/* Compares rows of a type with two columns. */
+static void check_gemv(struct bed *bed, const struct quant_type *type, int64_t k, int n_rows)
+{
+    const size_t row_bytes = bed_row_bytes(bed, type, k);
+    const uint8_t *w = bed_rows(bed, type, k, n_rows, row_bytes);
+    float expected[BED_MAX_ROWS];
+    bed_column_fill(&bed->column, &bed->rng, &bed->scalar, type->act, k);
+    for (int r = 0; r < n_rows; r++)
+        expected[r] = type->dot(k, w + row_bytes * (size_t)r, &bed->column.act);
+    float *out = bed_canary_place(&bed->out, (size_t)n_rows * 4);
+    const struct quant_gpu_gemv gemv = {.k = k,
+                                        .n_rows = n_rows,
+                                        .row_bytes = (int64_t)row_bytes,
+                                        .w = w,
+                                        .a.first = bed->column.act,
+                                        .out = out};
+    launch("gemv", type->name, &gemv,
+           &(struct emulator_grid){quant_gpu_gemv_blocks(type, n_rows), 1, QUANT_GPU_THREADS,
+                                   sizeof(struct quant_gpu_terms)},
+           support_random(&bed->rng));
+    const int wrong = bed_float_mismatches(n_rows, out, expected) +
+                      bed_canary_mismatches(&bed->out, (size_t)n_rows * 4);
+    if (wrong)
+        fail_msg("%s: k %lld, %d rows: %d mismatches", type->name, (long long)k, n_rows, wrong);
+}
+
+static void every_product_equals_scalar(void **state)
+{
+    struct bed bed = bed_new(1);
+    (void)state;
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (!type || !type->act) continue;
+        const int64_t last = type->block_len == 1 ? 70 : 5, block = type->block_len;
+        for (int64_t n = 1; n <= last; n++)
+            check_gemv(&bed, type, n * block, 1 + (int)support_random_below(&bed.rng, 35));
+        for (int n_rows = 1; n_rows <= BED_MAX_ROWS; n_rows += 2)
+            check_gemv(&bed, type, block == 1 ? 37 : 35 * 256, n_rows);
+        check_gemv(&bed, type, BED_MAX_K / block * block, 9);
+    }
+    bed_free(&bed);
+}
+
+enum { COLUMNS = 3 };
+
+/* Compares all memory of some columns. */
+static void check_form(struct bed *bed, const struct quant_act_form *form, int64_t k)
+{
+    static _Alignas(64) char memory[2][COLUMNS][4 * BED_MAX_K];
+    static float x[COLUMNS][BED_MAX_K];
+    const struct quant_act_parts parts = quant_act_parts(form, k);
+    memset(memory, 1, sizeof memory);
+    for (int c = 0; c < COLUMNS; c++) {
+        const struct quant_act to = quant_act_at(&parts, memory[0][c]);
+        bed_column_fill(&bed->column, &bed->rng, &bed->scalar, &quant_act_f32, k);
+        memcpy(x[c], bed->column.act.f32, (size_t)k * sizeof *x[c]);
+        bed->scalar.quantize[form->index](k, x[c], &to);
+    }
+    const struct quant_gpu_quantize quantize = {
+        .k = k,
+        .x_stride = BED_MAX_K,
+        .x = x[0],
+        .to = {quant_act_at(&parts, memory[1][0]), sizeof memory[1][0]}};
+    launch(
+        "quantize", form->name, &quantize,
+        &(struct emulator_grid){quant_gpu_quantize_blocks(form, k), COLUMNS, QUANT_GPU_THREADS, 0},
+        support_random(&bed->rng));
+    for (int c = 0; form->scaled_sums && c < COLUMNS; c++) { /* may be any NaN */
+        const int64_t n = k / form->block_len;
+        float *s[2] = {quant_act_at(&parts, memory[0][c]).s, quant_act_at(&parts, memory[1][c]).s};
+        assert_int_equal(bed_float_mismatches(n, s[0], s[1]), 0);
+        memcpy(s[1], s[0], (size_t)n * sizeof(float));
+    }
+    assert_memory_equal(memory[0], memory[1], sizeof memory[0]);
+}
+
+static void every_activation_form_equals_scalar(void **state)
+{
+    struct bed bed = bed_new(2);
+    (void)state;
+    for (int i = 0; i < QUANT_ACT_FORMS; i++) {
+        const struct quant_act_form *form = quant_act_forms[i];
+        if (!quant_gpu_converts(form)) continue;
+        for (int64_t n = 1; n <= 40; n++) check_form(&bed, form, n * form->block_len);
+    }
+    bed_free(&bed);
+}
+
+/* ---- The emulator ---- */
+
+static void pairs_without_a_barrier(const void *out)
+{
+    uint32_t *shared = gpu_shared();
+    shared[gpu_thread()] = (uint32_t)gpu_thread();
+    (*(uint32_t *const *)out)[gpu_thread()] = shared[gpu_thread() ^ 1];
+}
+
+static void pairs_of_warps_without_a_barrier(const void *out)
+{
+    uint32_t *shared = gpu_shared();
+    shared[gpu_thread()] = (uint32_t)gpu_thread();
+    gpu_sync_warp();
+    (*(uint32_t *const *)out)[gpu_thread()] = shared[gpu_thread() ^ 32];
+}
+
+static void pairs(const void *out)
+{
+    uint32_t *shared = gpu_shared();
+    shared[gpu_thread()] = (uint32_t)gpu_thread();
+    gpu_sync();
+    (*(uint32_t *const *)out)[gpu_thread()] = shared[gpu_thread() ^ 33];
+}
+
+static void one_lane_ends(const void *out)
+{
+    (void)out;
+    if (gpu_lane() != 3) gpu_sync_warp();
+}
+
+static void one_warp_ends(const void *out)
+{
+    (void)out;
+    if (gpu_warp() != 1) gpu_sync();
+}
+
+static void a_kernel_that_lacks_a_barrier_gives_other_values(void **state)
+{
+    uint32_t out[64], *to = out;
+    const struct emulator_grid grid = {1, 1, 64, sizeof out};
+    int right[3] = {0};
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        void (*const kernels[3])(const void *) = {pairs, pairs_without_a_barrier,
+                                                  pairs_of_warps_without_a_barrier};
+        static const uint32_t mask[3] = {33, 1, 32};
+        for (int i = 0; i < 3; i++) {
+            bool ok = true;
+            assert_true(emulator_run(kernels[i], &to, &grid, seed));
+            for (uint32_t t = 0; t < 64; t++) ok = ok && out[t] == (t ^ mask[i]);
+            right[i] += ok;
+        }
+    }
+    assert_int_equal(right[0], 20);
+    assert_int_equal(right[1], 0);
+    assert_int_equal(right[2], 0);
+}
+
+static void threads_that_wait_for_different_things_are_an_error(void **state)
+{
+    const struct emulator_grid grid = {1, 1, 64, 0};
+    (void)state;
+    assert_false(emulator_run(one_lane_ends, NULL, &grid, 1));
+    assert_false(emulator_run(one_warp_ends, NULL, &grid, 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_product_equals_scalar),
+        cmocka_unit_test(every_activation_form_equals_scalar),
+        cmocka_unit_test(a_kernel_that_lacks_a_barrier_gives_other_values),
+        cmocka_unit_test(threads_that_wait_for_different_things_are_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,213 @@
+/* test/test_gpu_models.c: models whose layers are on a GPU (the fake driver of test/fake_cuda.h)
+ * give the bytes of the processor: logits of prompts and steps, forked and moved sequences, types
+ * of weights and caches; and each architecture either does, or cannot be opened there. */
+#include "test/support.h"
+
+#include "engine/gpu/gpu.h"
+#include "engine/gpu/gpu_code.h"
+#include "models/model.h"
+#include "test/fake_cuda.h"
+#include "test/support_files.h"
+#include "test/support_model.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    SOURCE = 3 /* tokens for an encoder before a decoder */,
+    N_CTX = 320,
+    MAX_FLOATS = 1 << 18,
+    LEAST_ARCHITECTURES = 83
+};
+
+/* NULL: the fake driver; scripts/gpu-check names that of a GPU. */
+static const char *library(void)
+{
+    return getenv("INFER_TEST_GPU");
+}
+
+/* Where the layers and the ends (embedding, output) of a model are. */
+enum where { HERE, HALF, LAYERS, ALL, WHERES };
+static const char *const names[WHERES] = {"here", "half", "layers", "all"};
+
+struct opened {
+    struct gguf_file *file;
+    struct engine_gpu *gpu;
+    struct engine *engine;
+    struct model *model;
+    struct model_session *session;
+};
+
+static void close_model(struct opened *o)
+{
+    model_session_free(o->session);
+    model_close(o->model);
+    engine_free(o->engine);
+    engine_gpu_close(o->gpu);
+    gguf_close(o->file);
+    assert_int_equal(fake_cuda.live, 0);
+}
+
+/* False: the session cannot be planned there. */
+static bool open_model(struct opened *o, const struct support_model *m, enum where where,
+                       const char *cache, uint32_t n_ctx, struct base_error *err)
+{
+    struct engine_options options = engine_options_default();
+    struct model_session_options session = model_session_options_default();
+    struct model_placement placement = {.n_layers = where == HALF ? 1 : UINT32_MAX,
+                                        .ends = where == ALL};
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/infer-gpu-%d.gguf", (int)getpid());
+    options.n_threads = 1;
+    session.n_ctx = n_ctx;
+    session.n_batch = 64;
+    session.n_seq = 2;
+    session.whole = true;
+    if (cache) session.type_k = session.type_v = quant_type_by_name(cache)->id;
+    *o = (struct opened){0};
+    if (!support_model_write(m, path, err)) fail_msg("%s: %s", m->arch, err->text);
+    o->file = gguf_open(path, err);
+    unlink(path);
+    o->engine = engine_new(&options, err);
+    if (where != HERE) {
+        o->gpu = engine_gpu_open(
+            &(struct engine_gpu_options){.library = library(), .cache = library() ? "/tmp" : NULL},
+            err);
+        if (!o->gpu) fail_msg("%s", err->text);
+        placement.place = engine_add_place(o->engine, &engine_backend_gpu, o->gpu, err);
+    }
+    o->model = model_open(o->file, o->engine, where == HERE ? NULL : &placement, err);
+    if (!o->model) fail_msg("%s: %s: %s", m->arch, err->item, err->text);
+    session.hidden = !model_facts(o->model)->writes;
+    o->session = model_session_new(o->model, &session, err);
+    return o->session != NULL;
+}
+
+struct rows {
+    float *at;
+    size_t n, row; /* floats; of a row */
+};
+
+static bool add_rows(void *user, uint64_t first, uint64_t n, const float *rows,
+                     struct base_error *err)
+{
+    struct rows *r = user;
+    (void)first;
+    if (r->n + n * r->row > MAX_FLOATS) return base_fail(err, BASE_FAILED, "too many rows");
+    memcpy(r->at + r->n, rows, n * r->row * sizeof *rows);
+    r->n += n * r->row;
+    return true;
+}
+
+/* Evaluates n ids from the sequence's length on, and adds the rows of the last two. */
+static bool eval(struct opened *o, uint32_t seq, uint64_t n, struct rows *rows,
+                 struct base_error *err)
+{
+    struct model_token tokens[N_CTX];
+    const struct model_facts *facts = model_facts(o->model);
+    const uint32_t from = model_seq_length(o->session, seq);
+    rows->row = facts->writes ? facts->n_vocab : facts->n_embd;
+    for (uint64_t i = 0; i < n; i++) {
+        const bool starts = facts->start_id >= 0 && from + i == SOURCE;
+        tokens[i] = (struct model_token){
+            .id = starts ? facts->start_id : (int32_t)(((from + i) * 7 + 11) % facts->n_vocab),
+            .seq = seq,
+            .wants_logits = i + 2 >= n && (facts->start_id < 0 || from + i >= SOURCE)};
+    }
+    return model_eval_batch(o->session, tokens, n, add_rows, rows, err);
+}
+
+/* The rows of n ids, and of models that write those of two steps and of a fork. */
+static bool rows_of(const struct support_model *m, enum where where, const char *cache, uint64_t n,
+                    struct rows *rows, struct base_error *err)
+{
+    struct opened o;
+    rows->n = 0;
+    bool ok =
+        open_model(&o, m, where, cache, n < 32 ? 64 : N_CTX, err) && eval(&o, 0, n, rows, err);
+    if (ok && model_facts(o.model)->writes) {
+        ok = eval(&o, 0, 1, rows, err) && eval(&o, 0, 1, rows, err);
+        model_seq_fork(o.session, 0, 1, model_seq_length(o.session, 0));
+        ok = ok && eval(&o, 1, 2, rows, err);
+    }
+    close_model(&o);
+    return ok;
+}
+
+/* Compares a model in two places; false: the GPU lacks an op, and `err` has it. */
+static bool same(const struct support_model *m, const char *name, enum where where,
+                 const char *cache, uint64_t n, struct base_error *err)
+{
+    static float want[MAX_FLOATS], got[MAX_FLOATS];
+    struct rows here = {.at = want}, there = {.at = got};
+    const int launches = fake_cuda.launches;
+    if (!rows_of(m, HERE, cache, n, &here, err)) fail_msg("%s: %s", name, err->text);
+    if (!rows_of(m, where, cache, n, &there, err)) return false;
+    assert_true(library() || fake_cuda.launches > launches);
+    if (here.n != there.n || memcmp(want, got, here.n * sizeof *want) != 0)
+        fail_msg("%s, %s on the GPU: other bytes", name, names[where]);
+    return true;
+}
+
+static void models_of_every_architecture_give_the_same_bytes_or_lack_an_op(void **state)
+{
+    int n = 0, n_same = 0;
+    (void)state;
+    for (const struct support_fixture *f = support_fixtures; f->name; f++, n++) {
+        struct base_error err = BASE_ERROR_INIT;
+        const struct support_model m = support_model_of(f);
+        if (support_quick() && n % 8) continue;
+        const bool ok = same(&m, f->name, ALL, NULL, 5, &err);
+        n_same += ok;
+        if (!ok && !strstr(err.text, " is not an op of backend gpu"))
+            fail_msg("%s: %s", f->name, err.text);
+    }
+    printf("%d of %d architectures\n", n_same, n);
+    assert_true(support_quick() || n_same >= LEAST_ARCHITECTURES);
+}
+
+/* Prompts of two chunks of keys, in three batches; the fork shares an incomplete group. */
+static void types_of_weights_and_caches_give_the_same_bytes(void **state)
+{
+    static const char *const cases[][3] = {{"Q4_K", "Q6_K", "F16"}, {"Q8_0", NULL, "BF16"},
+                                           {"F16", NULL, NULL},     {"BF16", NULL, NULL},
+                                           {"Q4_0", "Q5_K", NULL},  {"IQ4_XS", "IQ2_XXS", NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct support_model m = support_model_default(i % 2 ? "qwen3" : "llama");
+        m.n_embd = m.n_ff = 256;
+        m.head_dim = 64;
+        m.n_ctx = N_CTX;
+        m.type = quant_type_by_name(cases[i][0]);
+        m.finer = cases[i][1] ? quant_type_by_name(cases[i][1]) : NULL;
+        if (support_quick() && i > 1) break;
+        if (!same(&m, cases[i][0], i % 2 ? HALF : LAYERS, cases[i][2], i ? 20 : 262, &err))
+            fail_msg("%s: %s", cases[i][0], err.text);
+    }
+}
+
+static void a_cache_of_another_type_cannot_be_on_a_gpu(void **state)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    const struct support_model m = support_model_default("llama");
+    (void)state;
+    assert_false(same(&m, "llama", LAYERS, "F32", 5, &err));
+    assert_string_equal(err.text, "set_rows is not an op of backend gpu");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(models_of_every_architecture_give_the_same_bytes_or_lack_an_op),
+        cmocka_unit_test(types_of_weights_and_caches_give_the_same_bytes),
+        cmocka_unit_test(a_cache_of_another_type_cannot_be_on_a_gpu),
+    };
+    size_t size;
+    if (!engine_gpu_code(&size)) {
+        printf("skipped: this build has no code for GPUs\n");
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
