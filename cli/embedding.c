@@ -7,6 +7,7 @@
 #include "cli/system.h"
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -158,6 +159,23 @@ static bool check_sizes(struct cli_embed *e, struct base_error *err)
     return true;
 }
 
+/* Replaces the hash of the model by one of the model, its adapters and control vectors. */
+static void hash_adapters(const struct cli_adapters *a, char hash[BASE_SHA256_HEX])
+{
+    struct base_sha256 h;
+    base_sha256_init(&h);
+    base_sha256_add(&h, hash, BASE_SHA256_HEX);
+    for (size_t i = 0; i < a->count; i++) {
+        const struct cli_adapter *item = &a->item[i];
+        char text[BASE_SHA256_HEX + 64];
+        cli_model_hash_pieces(item->file, true, hash);
+        const int n = snprintf(text, sizeof text, "%s %a %u %u\n", hash, (double)item->scale,
+                               item->first, item->last);
+        base_sha256_add(&h, text, (size_t)n);
+    }
+    if (a->count) base_sha256_hex(&h, hash);
+}
+
 bool cli_embed_open(struct cli_embed *e, const struct cli_values *values, const char *pooling,
                     char *hash, struct base_error *err)
 {
@@ -168,12 +186,16 @@ bool cli_embed_open(struct cli_embed *e, const struct cli_values *values, const 
     if (hash && !cli_model_hash(e->model.file, hash, err)) return false;
     if (!values->no_sandbox) cli_sandbox_limit(values->output);
     if (!cli_model_open_weights(&e->model, values, err)) return false;
+    if (hash) hash_adapters(&e->model.adapters, hash);
     const struct model_facts *f = model_facts(e->model.model);
     const uint32_t standard = f->n_ctx_train < STANDARD_CTX ? f->n_ctx_train : STANDARD_CTX;
     const uint32_t n_ctx = values->ctx_size ? (uint32_t)values->ctx_size : standard;
     if (!read_pooling(e, pooling) || !read_norm(e, err) ||
         !cli_model_open_slots(&e->model, values, n_ctx, STANDARD_SLOTS, 0, &n_slots, err))
         return false;
+    if (f->writes && !f->has_pooling && !pooling)
+        cli_note("the file has no pooling_type: a model that writes texts, whose rows compare them "
+                 "badly");
     e->embedder = generate_embedder_new(e->model.session, f, e->pooling, err);
     e->n_max = model_session_n_ctx(e->model.session);
     if (e->embedder && values->verbose) cli_model_note(&e->model);
@@ -196,7 +218,7 @@ bool cli_embed_add_ids(const struct cli_embed *e, struct text_ids *ids, struct c
         return base_fail(err, BASE_NO_MEMORY, "not enough memory for %zu rows", rows->n + 1);
     float *v = calloc(n_rows ? n_rows : 1, generate_embedder_size(e->embedder) * sizeof *v);
     if (!v) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a row");
-    rows->row[rows->n++] = (struct cli_embed_row){*ids, n_rows, v};
+    rows->row[rows->n++] = (struct cli_embed_row){*ids, n_rows, v, NULL};
     *ids = TEXT_IDS_INIT;
     return true;
 }
@@ -292,7 +314,7 @@ bool cli_embed_run(const struct cli_embed *e, struct cli_embed_rows *rows, struc
     if (!text) return base_fail(err, BASE_NO_MEMORY, "not enough memory for %zu rows", rows->n);
     for (size_t i = 0; i < rows->n; i++)
         text[i] = (struct generate_embed_text){rows->row[i].ids.id, rows->row[i].ids.count,
-                                               rows->row[i].v};
+                                               rows->row[i].v, rows->row[i].lora};
     const bool ok = generate_embedder_run(e->embedder, text, rows->n, err);
     free(text);
     for (size_t i = 0; ok && i < rows->n; i++)

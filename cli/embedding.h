@@ -20,8 +20,9 @@ struct cli_embed {
 /* A text, or a part of one, with its tokens and its row. */
 struct cli_embed_row {
     struct text_ids ids;
-    size_t n_rows; /* 1, or without pooling the number of tokens */
-    float *v;      /* [n_rows][size of the embedder], of which cli_embed.size numbers count */
+    size_t n_rows;     /* 1, or without pooling the number of tokens */
+    float *v;          /* [n_rows][size of the embedder], of which cli_embed.size numbers count */
+    const float *lora; /* the scale of each adapter, not owned; NULL: those of the command line */
 };
 
 struct cli_embed_rows {
@@ -30,8 +31,8 @@ struct cli_embed_rows {
 };
 
 /* Opens the model with the given pooling (NULL: the file's), --normalize, --dimensions and
- * --ctx-size, and computes the hash of its file unless `hash` is NULL. The caller calls
- * cli_embed_close, also after a failure. */
+ * --ctx-size, and unless `hash` is NULL computes the hash of its file, with adapters that of all.
+ * The caller calls cli_embed_close, also after a failure. */
 bool cli_embed_open(struct cli_embed *e, const struct cli_values *values, const char *pooling,
                     char *hash, struct base_error *err);
 void cli_embed_close(struct cli_embed *e);

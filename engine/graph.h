@@ -274,4 +274,30 @@ struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_ten
                                        struct engine_tensor *sinks, struct engine_tensor *relative,
                                        const struct engine_attention *params);
 
+/* clang-format off */
+/* Chooses the keys that each of T tokens attends to, by the scores of an indexer (sparse attention).
+ *
+ *   q        F32 [T][HI][DI]         queries of the indexer
+ *   k_cache  [slots][1][DI]          its keys, F32 or int16-quantized
+ *   ranges, tables                   as of engine_attention: the keys to choose from
+ *   weights  F32 [T][HI] or NULL
+ *   result   I32 [T][lists][ENGINE_RANGE + K], K = min(n_used * block, positions): each row is a
+ *            range and a block table, for an attention whose tables are all rows' [K]:
+ *            {row, 0, n, 0}, then the slots of the n chosen positions, ascending, and -1
+ *
+ * With weights there is one list, for all heads: the score of position j is the sum over h of
+ * w_h max(q_h . k_j, 0). Without, each head has a list of its own, by q_h . k_j; the slots of list l
+ * are l * stride higher, for a cache of several heads that is viewed as one. Positions are chosen in
+ * blocks of `block`, whose score is the largest of their positions in the range: the last n_local
+ * blocks of the range and those with the largest scores, n_used in all; of equal scores the earlier
+ * positions. Scores that are not needed are not computed. Arithmetic:
+ * engine/cpu/attention/choose_keys.c. */
+/* clang-format on */
+enum { ENGINE_RANGE = 4 };
+struct engine_tensor *engine_choose_keys(struct engine_graph *g, struct engine_tensor *q,
+                                         struct engine_tensor *k_cache,
+                                         struct engine_tensor *ranges, struct engine_tensor *tables,
+                                         struct engine_tensor *weights,
+                                         const struct engine_choose_keys *params);
+
 #endif

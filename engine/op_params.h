@@ -44,6 +44,13 @@ struct engine_attention {
     float max_alibi; /* 0: off; otherwise the exponent of ALiBi's largest slope */
 };
 
+struct engine_choose_keys {
+    int n_used;  /* blocks that are chosen */
+    int block;   /* consecutive positions, from a multiple of this on, that are chosen together */
+    int n_local; /* the last blocks of a range, which are chosen in any case */
+    int stride;  /* added to the slots of list l: l times this */
+};
+
 struct engine_glu_clamp {
     enum engine_unary f;
     float limit, offset;
@@ -97,6 +104,7 @@ union engine_params {
     struct engine_expert_weights expert_weights;
     struct engine_set_kv_q16 set_kv_q16;
     struct engine_attention attention;
+    struct engine_choose_keys choose_keys;
 };
 
 #endif

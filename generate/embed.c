@@ -1,5 +1,6 @@
 /* generate/embed.c: embeddings and scores of texts. See generate/embed.h. */
 #include "generate/embed.h"
+#include "models/adapter.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +121,11 @@ static void add_text(struct generate_embedder *e, const struct generate_embed_te
 static bool evaluate(struct generate_embedder *e, struct base_error *err)
 {
     e->current = e->n_rows = 0;
-    for (uint32_t seq = 0; seq < e->n_texts; seq++) model_seq_truncate(e->session, seq, 0);
+    for (uint32_t seq = 0; seq < e->n_texts; seq++) {
+        const struct generate_embed_text *text = e->batch[seq];
+        model_seq_truncate(e->session, seq, 0);
+        model_seq_adapt_to(e->session, seq, text->lora, text->ids, text->n);
+    }
     if (!model_eval_batch(e->session, e->token, e->n_tokens, take_rows, e, err)) return false;
     if (e->rows != MODEL_POOL_NONE) {
         if (!model_session_pool(e->session, e->rank, e->pooled, e->n_texts, e->out, err))

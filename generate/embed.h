@@ -11,8 +11,9 @@
 
 struct generate_embed_text {
     const int32_t *ids;
-    size_t n;   /* at least 1, at most the session's n_ctx */
-    float *out; /* [size], or [n][size] without pooling */
+    size_t n;          /* at least 1, at most the session's n_ctx */
+    float *out;        /* [size], or [n][size] without pooling */
+    const float *lora; /* the scale of each adapter; NULL: the usual ones */
 };
 
 struct generate_embedder; /* opaque */

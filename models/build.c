@@ -7,6 +7,7 @@
 enum {
     NODES_PER_LAYER = 112,
     NODES_OF_STREAMS = 160,
+    NODES_OF_HYPER = 64,
     NODES_OF_ADAPTER = 96, /* of each, for a layer and for the ends */
     NODES_AROUND = 64,
     HEAD_BYTES = 64 * 1024 * 1024, /* maximum size of the logits of a graph (at least one row) */
@@ -102,6 +103,76 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     return model_named(b, x, "layer_out");
 }
 
+/* The normalized rows continue beside each sublayer, not the rows before their norm. */
+static struct engine_tensor *build_norm_stream(struct model_builder *b, struct engine_tensor *x)
+{
+    struct engine_tensor *h = model_norm(b, x, &b->layer->mixer_norm);
+    x = model_wanted_rows(b, build_mixer(b, h));
+    x = engine_add(b->g, x, scaled(b, model_wanted_rows(b, h)));
+    h = model_norm(b, model_named(b, x, "ffn_in"), &b->layer->ffn_norm);
+    x = engine_add(b->g, build_part(b, &b->layer->ffn, h), scaled(b, h));
+    return model_named(b, x, "layer_out");
+}
+
+static struct engine_tensor *build_hyper(struct model_builder *b, struct engine_tensor *x)
+{
+    const struct model_layer *l = b->layer;
+    struct engine_tensor *back;
+    struct engine_tensor *y = model_hyper_read(b, &l->mixer_hyper, x, &back);
+    y = model_wanted_rows(b, build_mixer(b, model_norm(b, y, &l->mixer_norm)));
+    x = model_hyper_write(b, model_wanted_rows(b, x), y, model_wanted_rows(b, back));
+    y = model_hyper_read(b, &l->ffn_hyper, x, &back);
+    y = build_part(b, &l->ffn, model_norm(b, y, &l->ffn_norm));
+    return model_named(b, model_hyper_write(b, x, y, back), "layer_out");
+}
+
+/* Returns the mixture of the streams set aside and x [n][E], by their scores. */
+static struct engine_tensor *attend_streams(const struct model_builder *b, struct engine_tensor *x,
+                                            struct engine_tensor *score)
+{
+    if (!b->aside || !x) return x;
+    const int64_t embd = x->ne[0], n = x->ne[1], n_streams = b->aside->ne[1] + 1;
+    x = engine_reshape(b->g, x, 3, (int64_t[]){embd, 1, n});
+    struct engine_tensor *all = engine_concat(b->g, b->aside, x, 1);
+    struct engine_tensor *p = engine_rms_norm(b->g, all, b->params->norm_eps);
+    p = engine_sum_rows(b->g, engine_mul(b->g, p, score));
+    p = engine_reshape(b->g, p, 2, (int64_t[]){n_streams, n});
+    return engine_expert_sum(b->g, all, engine_soft_max(b->g, p, NULL, NULL, 1.0f, 0.0f));
+}
+
+/* Adds the stream x [n][E] to those set aside. */
+static void set_aside(struct model_builder *b, struct engine_tensor *x)
+{
+    if (!x) return;
+    x = engine_reshape(b->g, x, 3, (int64_t[]){x->ne[0], 1, x->ne[1]});
+    b->aside = b->aside ? engine_concat(b->g, b->aside, x, 1) : x;
+}
+
+/* The rows of the streams set aside that continue after the mixer. */
+static void want_streams(struct model_builder *b)
+{
+    struct engine_tensor *x = b->aside;
+    if (!b->out_rows || !x) return;
+    const int64_t embd = x->ne[0], n = x->ne[1];
+    x = engine_reshape(b->g, x, 2, (int64_t[]){embd * n, x->ne[2]});
+    x = model_wanted_rows(b, x);
+    b->aside = engine_reshape(b->g, x, 3, (int64_t[]){embd, n, x ? x->ne[1] : 0});
+}
+
+/* Pre-norm sublayers whose inputs are mixtures of earlier streams. */
+static struct engine_tensor *build_attended(struct model_builder *b, struct engine_tensor *x)
+{
+    const struct model_layer *l = b->layer;
+    const bool begins = b->params->set_aside && l->index % b->params->set_aside == 0;
+    struct engine_tensor *m = attend_streams(b, x, l->mixer_score);
+    if (begins) set_aside(b, x);
+    m = model_wanted_rows(b, build_mixer(b, model_norm(b, m, &l->mixer_norm)));
+    want_streams(b);
+    x = model_named(b, begins ? m : engine_add(b->g, m, model_wanted_rows(b, x)), "ffn_in");
+    m = model_norm(b, attend_streams(b, x, l->ffn_score), &l->ffn_norm);
+    return model_named(b, engine_add(b->g, build_part(b, &l->ffn, m), x), "layer_out");
+}
+
 /* x = N (x + m(x)), then x = N (x + f(x)). */
 static struct engine_tensor *build_sum_norm(struct model_builder *b, struct engine_tensor *x)
 {
@@ -124,6 +195,9 @@ static struct engine_tensor *build_layer(struct model_builder *b, struct engine_
     if (b->params->ends.n_streams) return build_part(b, &b->layer->tail, x);
     if (b->layer->idle) return model_wanted_rows(b, x);
     if (residual == MODEL_SUM_NORM) return build_sum_norm(b, x);
+    if (residual == MODEL_HYPER) return build_hyper(b, x);
+    if (residual == MODEL_NORM_STREAM) return build_norm_stream(b, x);
+    if (residual == MODEL_ATTENDED) return build_attended(b, x);
     const bool parallel = residual == MODEL_PARALLEL ||
                           (residual == MODEL_PARALLEL_BY_NORM && !b->layer->ffn_norm.weight);
     x = parallel ? build_parallel(b, x) : build_serial(b, x);
@@ -140,6 +214,7 @@ static struct engine_tensor *build_embedding(const struct model_builder *b,
     const struct model_ends_row *row = &p->arch->ends;
     struct engine_tensor *x = model_rows_of(b, table, b->ids);
     if (p->embd_scale != 1.0f) x = engine_scale(b->g, x, p->embd_scale, 0.0f);
+    model_adapters_refuse(b, p->ends.types.weight);
     if (p->ends.types.weight) /* all tokens are of type 0 */
         x = engine_add(b->g, x,
                        engine_view(b->g, p->ends.types.weight, 1, (int64_t[]){p->n_embd}, NULL, 0));
@@ -152,7 +227,7 @@ static struct engine_tensor *build_embedding(const struct model_builder *b,
 /* Makes the logits x [n][V] of the architecture's silent ids too small to be chosen. */
 static struct engine_tensor *silence(const struct model_builder *b, struct engine_tensor *x)
 {
-    const int64_t first = b->params->arch->ends.silent[0], n = x->ne[0];
+    const int64_t first = b->params->arch->ends.silent[0], n = b->params->n_vocab;
     const int64_t end = b->params->arch->ends.silent[1] < n ? b->params->arch->ends.silent[1] : n;
     if (first >= end) return x;
     struct engine_tensor *low =
@@ -179,7 +254,7 @@ static uint32_t nodes_of_layer(const struct model *m)
 {
     const struct model_params *p = &m->params;
     return NODES_PER_LAYER + 2 * p->n_expert_used + (p->ends.n_streams ? NODES_OF_STREAMS : 0) +
-           m->adapters.count * NODES_OF_ADAPTER;
+           (p->n_hyper ? NODES_OF_HYPER : 0) + m->adapters.count * NODES_OF_ADAPTER;
 }
 
 static uint32_t nodes_of_ends(const struct model *m)
@@ -203,7 +278,7 @@ static struct engine_tensor *build_direction(struct model_builder *b, const stru
  * of these writes, directly or not, so the graph's planner keeps it. */
 static void output_state(const struct model_builder *b)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         if (b->written[i]) engine_output(b->g, b->written[i]);
 }
 
@@ -319,6 +394,7 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     struct engine_tensor *x = b.embedding = build_embedding(&b, p->ends.token_embd);
     if (p->ends.n_per_layer) b.per_layer = model_build_per_layer(&b, x);
     if (p->ends.n_streams) model_altup_begin(&b, x);
+    if (p->n_hyper) x = model_hyper_begin(&b, x);
     for (uint32_t i = 0; i < p->n_layer * p->n_pass; i++) {
         b.layer = &p->layer[i % p->n_layer];
         b.kv_layer = i;
@@ -330,6 +406,8 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     engine_graph_set_place(b.g, p->ends.place);
     model_adapters_select(&b, out->rows);
     if (p->ends.n_streams) x = model_altup_end(&b);
+    x = attend_streams(&b, x, p->ends.score);
+    if (p->n_hyper) x = model_hyper_read(&b, &p->ends.hyper, x, NULL);
     out->all = x;
     if (p->residual != MODEL_SUM_NORM) x = model_norm(&b, x, &p->ends.output_norm);
     if (p->arch->mtp == MODEL_MTP_NORMALIZED) out->all = x;
@@ -391,9 +469,10 @@ bool model_pool_build(struct model_pool_graph *out, struct model *m, bool rank, 
                       struct base_error *err)
 {
     const struct model_params *p = &m->params;
-    out->graph = engine_graph_new(m->engine, NODES_AROUND, err);
+    out->graph = engine_graph_new(m->engine, (int)nodes_of_ends(m), err);
     if (!out->graph) return false;
     struct model_builder b = {.g = out->graph, .params = p, .n_tokens = n_rows, .rank = rank};
+    out->adapters = model_adapters_begin(&b, &m->adapters);
     engine_graph_set_place(b.g, p->ends.place);
     out->rows = engine_input(b.g, QUANT_F32, 2, (int64_t[]){p->n_embd, n_rows}, "rows");
     out->result = build_part(&b, &p->pool, out->rows);

@@ -113,6 +113,7 @@ bool model_head_build(struct model_head *h, struct model *m, const struct engine
 
 /* A graph of the block after pooling (block_pool.c), from rows F32 [n_rows][E]. */
 struct model_pool_graph {
+    struct engine_tensor *adapters; /* F32 [adapters][n_rows]: their scales, or NULL */
     struct engine_graph *graph;
     struct engine_tensor *rows, *result;
 };

@@ -2,6 +2,7 @@
  * See models/params.h. */
 #include "models/params.h"
 #include "models/block/blocks.h"
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,6 +134,31 @@ static bool read_norm(struct model_reader *r, struct model_params *p)
     if (p->residual == MODEL_PARALLEL_KEY) p->residual = parallel ? MODEL_PARALLEL : MODEL_PRE_NORM;
     if (p->residual == MODEL_POST_NORM_KEY) p->residual = post ? MODEL_POST_NORM : MODEL_PRE_NORM;
     return true;
+}
+
+static bool read_hyper(struct model_reader *r, struct model_params *p)
+{
+    if (p->residual != MODEL_HYPER) return true;
+    if (!model_read_u32(r, "hyper_connection.count", MODEL_REQUIRED, 1, 64, &p->n_hyper) ||
+        !model_read_f32(r, "hyper_connection.epsilon", MODEL_REQUIRED, 0.0f, &p->hyper_eps) ||
+        !model_read_f32(r, "hyper_connection.magnitude", MODEL_REQUIRED, 0.0f, &p->hyper_magnitude))
+        return false;
+    p->ends.hyper = (struct model_hyper){p->n_hyper * p->n_embd, p->n_hyper, 1, NULL, NULL, NULL};
+    return true;
+}
+
+/* Reads the numbers of attention to earlier streams, and of gated units. */
+static bool read_streams(struct model_reader *r, struct model_params *p)
+{
+    if (!read_hyper(r, p)) return false;
+    if (p->residual == MODEL_ATTENDED && !model_read_u32(r, "attn_res.block_size", MODEL_REQUIRED,
+                                                         0, MODEL_MAX_LAYERS, &p->set_aside))
+        return false;
+    p->ends.n_score = p->set_aside ? p->n_embd : 0;
+    return !p->arch->ffn.situ ||
+           (model_read_f32(r, "activation.situ_beta", MODEL_REQUIRED, FLT_MIN, &p->situ) &&
+            model_read_f32(r, "activation.situ_linear_beta", MODEL_REQUIRED, -INFINITY,
+                           &p->situ_linear));
 }
 
 static bool read_ends(struct model_reader *r, struct model_params *p)
@@ -306,7 +332,7 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
             (struct model_mtp){.n_embd = p->n_embd, .n_both = 2 * p->n_embd, .n_vocab = p->n_vocab};
     }
     return read_diffusion(r, p) && read_direction(r, p) && read_norm(r, p) && read_passes(r, p) &&
-           read_experts(r, p) && read_temperature(r, p) && read_ends(r, p);
+           read_experts(r, p) && read_temperature(r, p) && read_streams(r, p) && read_ends(r, p);
 }
 
 /* ---- Layers ---- */
@@ -336,7 +362,7 @@ static bool plan_interval(struct model_reader *r, const struct model_plan *plan,
                           enum model_block_id *mixer)
 {
     bool is_array, is_recurrent;
-    uint32_t interval = 4;
+    uint32_t interval = plan->interval ? plan->interval : 4;
     if (!model_read_layer_flag(r, "attention.recurrent_layers", layer, &is_array, &is_recurrent) ||
         !model_read_u32(r, "full_attention_interval", MODEL_OPTIONAL, 1, MODEL_MAX_LAYERS,
                         &interval))
@@ -436,6 +462,10 @@ static void size_norms(const struct model_params *p, struct model_layer *l)
     l->n_beside_norm = l->beside.block && p->arch->experts.beside == MODEL_BESIDE_INPUT ? size : 0;
     l->n_ffn_post_norm = l->ffn.block && after ? size : 0;
     l->n_beside_norms = l->beside.block && p->arch->experts.beside == MODEL_BESIDE_NORMS ? size : 0;
+    if (p->n_hyper)
+        l->mixer_hyper = l->ffn_hyper =
+            (struct model_hyper){p->n_hyper * p->n_embd, 2 * p->n_hyper, 2, NULL, NULL, NULL};
+    l->n_score = p->set_aside ? p->n_embd : 0;
     l->n_scale = p->arch->ends.layer_scale;
     l->n_skip = p->arch->ends.embd_skip ? 1 : 0;
     l->n_cross_norm = l->cross.block ? size : 0;
@@ -542,6 +572,10 @@ static const struct model_tensor_row end_rows[] = {
     {"enc.output_norm",     MODEL_NORM,   MODEL_REQUIRED, END(source_norm), .inputs = END(n_source_norm)},
     {"output_norm",         MODEL_NORM,   MODEL_REQUIRED, END(output_norm), .inputs = END(n_output_norm)},
     {"output",              MODEL_LINEAR, MODEL_OPTIONAL, END(output),     .inputs = END(n_embd), .outputs = END(n_output)},
+    {"output_hc_fn",        MODEL_MATRIX, MODEL_REQUIRED, END(hyper.fn),   .inputs = END(hyper.n_in), .outputs = END(hyper.n_mix)},
+    {"output_hc_base",      MODEL_VECTOR, MODEL_REQUIRED, END(hyper.base), .inputs = END(hyper.n_mix)},
+    {"output_hc_scale",     MODEL_VECTOR, MODEL_REQUIRED, END(hyper.scale), .inputs = END(hyper.n_scale)},
+    {"output_res_score",    MODEL_VECTOR, MODEL_REQUIRED, END(score),      .inputs = END(n_score)},
     {"per_layer_token_embd", MODEL_MATRIX, MODEL_REQUIRED, END(per_layer_embd), .inputs = END(n_per_layers), .outputs = END(n_vocab)},
     {"per_layer_model_proj", MODEL_LINEAR, MODEL_REQUIRED, END(per_layer_proj), .inputs = END(n_embd), .outputs = END(n_per_layers)},
     {"per_layer_proj_norm", MODEL_NORM,   MODEL_REQUIRED, END(per_layer_norm), .inputs = END(n_per_layer)},
@@ -560,6 +594,14 @@ static const struct model_tensor_row layer_rows[] = {
     {"post_attention_norm", MODEL_NORM, MODEL_REQUIRED, LAYER(mixer_post_norm), .inputs = LAYER(n_mixer_post_norm)},
     {"ffn_norm",            MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm),        .inputs = LAYER(n_ffn_norm)},
     {"ffn_norm",            MODEL_NORM, MODEL_OPTIONAL, LAYER(ffn_norm),        .inputs = LAYER(n_ffn_norm_optional)},
+    {"hc_attn_fn",          MODEL_MATRIX, MODEL_REQUIRED, LAYER(mixer_hyper.fn),    .inputs = LAYER(mixer_hyper.n_in), .outputs = LAYER(mixer_hyper.n_mix)},
+    {"hc_attn_base",        MODEL_VECTOR, MODEL_REQUIRED, LAYER(mixer_hyper.base),  .inputs = LAYER(mixer_hyper.n_mix)},
+    {"hc_attn_scale",       MODEL_VECTOR, MODEL_REQUIRED, LAYER(mixer_hyper.scale), .inputs = LAYER(mixer_hyper.n_scale)},
+    {"hc_ffn_fn",           MODEL_MATRIX, MODEL_REQUIRED, LAYER(ffn_hyper.fn),      .inputs = LAYER(ffn_hyper.n_in), .outputs = LAYER(ffn_hyper.n_mix)},
+    {"hc_ffn_base",         MODEL_VECTOR, MODEL_REQUIRED, LAYER(ffn_hyper.base),    .inputs = LAYER(ffn_hyper.n_mix)},
+    {"hc_ffn_scale",        MODEL_VECTOR, MODEL_REQUIRED, LAYER(ffn_hyper.scale),   .inputs = LAYER(ffn_hyper.n_scale)},
+    {"attn_res_score",      MODEL_VECTOR, MODEL_REQUIRED, LAYER(mixer_score),   .inputs = LAYER(n_score)},
+    {"ffn_res_score",       MODEL_VECTOR, MODEL_REQUIRED, LAYER(ffn_score),     .inputs = LAYER(n_score)},
     {"post_ffw_norm_1",     MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm_1),      .inputs = LAYER(n_beside_norms)},
     {"pre_ffw_norm_2",      MODEL_NORM, MODEL_REQUIRED, LAYER(beside_norm),     .inputs = LAYER(n_beside_norms)},
     {"post_ffw_norm_2",     MODEL_NORM, MODEL_REQUIRED, LAYER(beside_post_norm), .inputs = LAYER(n_beside_norms)},

@@ -24,8 +24,9 @@ struct model_norm {
 /* ---- Tensors as rows of data ---- */
 
 enum model_tensor_kind {
-    MODEL_VECTOR, /* a pointer; NAME.weight of [inputs], as F32 */
-    MODEL_TAPS,   /* a pointer; NAME.weight of [outputs][inputs], as F32 [inputs][outputs] */
+    MODEL_VECTOR, /* a pointer; NAME.weight of [outputs][inputs], as F32 */
+    MODEL_TAPS,   /* a pointer; NAME.weight of [outputs][inputs] or [depth][1][inputs], as F32
+                     [inputs][outputs or depth] */
     MODEL_BIAS,   /* a pointer; NAME.bias of [inputs], as F32 */
     MODEL_SCALE,  /* a pointer; NAME.scale of [inputs], as F32 */
     MODEL_SLICES, /* a pointer; NAME.weight of [outputs][1][1][inputs], as F32 [outputs][inputs] */
@@ -54,6 +55,13 @@ struct model_tensor_row {
 
 /* ---- A layer ---- */
 
+/* The weights of hyper-connections around a sublayer (models/block/hyper.c): S streams. */
+struct model_hyper {
+    uint32_t n_in, n_mix, n_scale; /* S E, numbers of a mixture, of their factors; 0: none */
+    struct engine_tensor *fn;      /* [n_mix][S E] */
+    struct engine_tensor *base, *scale;
+};
+
 struct model_block; /* models/block/blocks.h */
 
 struct model_part {
@@ -66,6 +74,7 @@ struct model_kv_shape {
     uint32_t n_head, size_k, size_v; /* n_head 0: none */
     uint32_t window;                 /* keys that a query attends to, its own included; 0: all */
     bool chunked; /* attends to its chunk instead: positions from a multiple of `window` on */
+    uint32_t size_index; /* of the one key of an indexer; 0: none */
 };
 
 /* The shape of a layer's recurrent state. */
@@ -86,6 +95,9 @@ struct model_layer {
     struct model_norm mixer_norm_2; /* norm of the mixer instead of mixer_norm; MODEL_SUM_NORM */
     uint32_t n_skip;                /* 1 if the layer adds the embeddings, else 0 */
     struct engine_tensor *skip;     /* [1]: factor of the embeddings */
+    uint32_t n_score; /* E if sublayers attend to earlier streams (MODEL_ATTENDED), else 0 */
+    struct engine_tensor *mixer_score, *ffn_score; /* [E] */
+    struct model_hyper mixer_hyper, ffn_hyper;
     struct model_part mixer, ffn;
     struct model_part cross; /* attention to an encoder's rows, after the mixer */
     struct model_norm cross_norm;
@@ -129,6 +141,9 @@ struct model_ends {
     struct model_norm output_norm;   /* [E] */
     struct model_norm source_norm;   /* [E]: of the encoder's rows */
     struct model_linear output;      /* V x E; the embeddings if missing */
+    struct model_hyper hyper;        /* before the output norm */
+    uint32_t n_score;                /* as in a layer, before the output norm */
+    struct engine_tensor *score;
     /* Divisors of the RoPE frequencies: for all contexts, for contexts longer than the original
      * one, and for other contexts. */
     struct engine_tensor *rope_freqs, *rope_long, *rope_short;
@@ -167,6 +182,10 @@ struct model_params {
     uint32_t temperature_length, temperature_first; /* step; number of position 0 */
     enum model_residual residual; /* the architecture's; the file decides for PARALLEL_KEY */
     enum model_norm_kind norm;    /* the architecture's; the file decides for BY_EPSILON */
+    uint32_t n_hyper;             /* streams of hyper-connections; 0: none */
+    float hyper_eps, hyper_magnitude;
+    uint32_t set_aside;      /* of MODEL_ATTENDED: attn_res.block_size; 0: none */
+    float situ, situ_linear; /* bounds of gated units; situ 0: none */
     bool makes_columns;    /* matrices with many zeros as inputs are copied by columns when bound */
     enum engine_unary act; /* of feed-forward networks: the architecture's, or that of the file */
     float norm_eps, post_norm_eps;

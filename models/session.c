@@ -355,14 +355,20 @@ static uint32_t next_span(const struct model_session *s, const struct model_toke
     return i;
 }
 
+/* Returns the scale of adapter i for the token at a position. */
+static float scale_at(const struct model_session *s, uint32_t seq, uint32_t position, uint32_t i)
+{
+    const struct model_adaptation *a = &s->adaptation[seq];
+    return position >= a->from[i] ? a->scale[i] : 0.0f;
+}
+
 /* Writes the adapters' scales for the token at `at`, number `out` of those with logits. */
 static void fill_scales(const struct model_session *s, struct model_graph *g,
                         const struct model_place *at, uint32_t out)
 {
-    const struct model_adaptation *a = &s->adaptation[at->seq];
     const uint32_t n = model_adapter_count(s->m);
     for (uint32_t i = 0; i < n; i++) {
-        const float scale = at->position >= a->from[i] ? a->scale[i] : 0.0f;
+        const float scale = scale_at(s, at->seq, at->position, i);
         ((float *)engine_input_data(g->adapters))[(size_t)i * g->n_tokens + at->t] = scale;
         if (out < s->n_batch) s->out_scale[(size_t)out * n + i] = scale;
     }
@@ -710,6 +716,10 @@ bool model_session_pool(struct model_session *s, bool rank, const float *rows, u
     struct model_pool_graph g;
     if (!model_pool_build(&g, s->m, rank, n, err)) return false;
     memcpy(engine_input_data(g.rows), rows, (size_t)n * s->m->params.n_embd * sizeof *rows);
+    for (uint32_t seq = 0; g.adapters && seq < n; seq++)
+        for (uint32_t i = 0; i < model_adapter_count(s->m); i++)
+            ((float *)engine_input_data(g.adapters))[(size_t)i * n + seq] =
+                scale_at(s, seq, s->state.length[seq] - 1, i);
     const bool ok = engine_graph_run(g.graph, err);
     if (ok) memcpy(out, engine_output_data(g.result), (size_t)engine_tensor_bytes(g.result));
     engine_graph_free(g.graph);

@@ -24,7 +24,7 @@ struct binder {
 /* Converts a vector to F32 when the model is opened: the graph's vector arithmetic is in F32. */
 static float *widen(struct binder *b, const struct gguf_tensor *t, const char *name)
 {
-    const uint64_t rows = t->ne[1] * t->ne[3], n = t->ne[0] * rows;
+    const uint64_t rows = t->ne[1] * t->ne[2] * t->ne[3], n = t->ne[0] * rows;
     const char *row = t->data;
     float *values = malloc(n * sizeof *values);
     if (!values) {
@@ -61,29 +61,45 @@ static void *separate(struct binder *b, const struct gguf_tensor *t, const char 
 }
 
 /* Transposes the taps of a convolution, F32 [channels][K], to [K][channels]. */
-static float *turn(struct binder *b, const float *taps, const int64_t ne[3], const char *name)
+static float *turn(struct binder *b, const float *taps, int64_t n_taps, int64_t channels,
+                   const char *name)
 {
-    float *values = malloc((size_t)(ne[0] * ne[1]) * sizeof *values);
+    float *values = malloc((size_t)(n_taps * channels) * sizeof *values);
     if (!values) {
         base_fail_at(b->err, BASE_NO_MEMORY, name, -1, "no memory for %lld values",
-                     (long long)(ne[0] * ne[1]));
+                     (long long)(n_taps * channels));
         return NULL;
     }
     b->w->copies[b->w->n_copies++] = values;
-    for (int64_t c = 0; c < ne[1]; c++)
-        for (int64_t k = 0; k < ne[0]; k++) values[k * ne[1] + c] = taps[c * ne[0] + k];
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t k = 0; k < n_taps; k++) values[k * channels + c] = taps[c * n_taps + k];
     return values;
 }
 
-static bool check_shape(struct binder *b, const struct gguf_tensor *t, const char *name,
-                        const int64_t ne[3], enum form form)
+/* Returns the dimension of ne[n] after *i that is not 1, and sets *i past it; 1 if there is
+ * none. */
+static int64_t next_dim(const int64_t *ne, int n, int *i)
 {
-    bool fits = (int64_t)t->ne[0] == ne[0] && (int64_t)t->ne[1] == ne[1] &&
-                (int64_t)t->ne[2] == ne[2] && t->ne[3] == 1;
-    if (form == AS_SLICES)
-        fits = (int64_t)t->ne[0] == ne[0] && t->ne[1] == 1 && t->ne[2] == 1 &&
-               (int64_t)t->ne[3] == ne[1];
-    if (!fits)
+    while (*i < n && ne[*i] == 1) ++*i;
+    return *i < n ? ne[(*i)++] : 1;
+}
+
+/* Whether the shapes are equal except for dimensions of 1: files have [H] and [H][1], for
+ * example. */
+static bool same_shape(const struct gguf_tensor *t, const int64_t ne[3])
+{
+    const int64_t file[4] = {(int64_t)t->ne[0], (int64_t)t->ne[1], (int64_t)t->ne[2],
+                             (int64_t)t->ne[3]};
+    int i = 0, k = 0;
+    for (int d = 0; d < 4; d++)
+        if (next_dim(file, 4, &i) != next_dim(ne, 3, &k)) return false;
+    return true;
+}
+
+static bool check_shape(struct binder *b, const struct gguf_tensor *t, const char *name,
+                        const int64_t ne[3])
+{
+    if (!same_shape(t, ne))
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "shape [%llu][%llu][%llu], expected [%lld][%lld][%lld]",
                             (unsigned long long)t->ne[2], (unsigned long long)t->ne[1],
@@ -150,7 +166,7 @@ static bool bind(struct binder *b, const char *prefix, const char *name, const i
     const struct gguf_tensor *t = gguf_tensor_find(b->file, name);
     if (!base_goes_on(b->err)) return false;
     if (!t) return true;
-    if (!check_shape(b, t, name, ne, form)) return false;
+    if (!check_shape(b, t, name, ne)) return false;
     if (!mark_used(b, t, name)) return false;
     const struct quant_type *type = t->type;
     const void *data = t->data;
@@ -167,9 +183,9 @@ static bool bind(struct binder *b, const char *prefix, const char *name, const i
         data = widen(b, t, name);
         if (!data) return false;
     }
-    const int64_t turned[3] = {ne[1], ne[0], ne[2]};
+    const int64_t turned[3] = {ne[1] * ne[2], ne[0], 1};
     if (form == AS_TAPS) {
-        data = turn(b, data, ne, name);
+        data = turn(b, data, ne[0], ne[1] * ne[2], name);
         if (!data) return false;
         ne = turned;
     }
@@ -210,8 +226,7 @@ static bool check_experts(struct binder *b, const char *prefix, const char *stac
         const struct gguf_tensor *t = find_expert(b, prefix, stack, e, name);
         if (!base_goes_on(b->err)) return false;
         if (!t) return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");
-        if (!check_shape(b, t, name, (int64_t[]){ne[0], ne[1], 1}, AS_IT_IS) ||
-            !mark_used(b, t, name))
+        if (!check_shape(b, t, name, (int64_t[]){ne[0], ne[1], 1}) || !mark_used(b, t, name))
             return false;
         if (!t->type->act)
             return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,

@@ -58,7 +58,7 @@ static uint64_t count(const uint64_t ne[3])
 
 static float *decoded(const struct gguf_tensor *t)
 {
-    const uint64_t n = count(t->ne), rows = n / t->ne[0], bytes = t->size / rows;
+    const uint64_t n = count(t->ne) * t->ne[3], rows = n / t->ne[0], bytes = t->size / rows;
     float *x = calloc(n, sizeof *x);
     for (uint64_t i = 0; x && i < rows; i++)
         t->type->scalar.decode(0, (int64_t)t->ne[0], (const char *)t->data + i * bytes,
@@ -70,7 +70,7 @@ static double size_of(const struct gguf_tensor *t)
 {
     float *x = decoded(t);
     double sum = 0;
-    const uint64_t n = count(t->ne);
+    const uint64_t n = count(t->ne) * t->ne[3];
     for (uint64_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
     free(x);
     return sqrt(sum / (double)n);
@@ -188,7 +188,7 @@ static bool write_merged(struct gguf_writer *w, const struct gguf_file *model,
                          struct gguf_file *const *adapter, const float *scale, int n,
                          const struct gguf_tensor *t, struct base_error *err)
 {
-    const uint64_t size = count(t->ne);
+    const uint64_t size = count(t->ne) * t->ne[3];
     float *x = decoded(t);
     double *sum = calloc(size, sizeof *sum);
     for (uint64_t i = 0; i < size; i++) sum[i] = (double)x[i];
@@ -208,7 +208,8 @@ bool support_adapter_merge(const char *model, const char *const *adapter, const 
     const struct quant_type *f32 = quant_type_by_id(QUANT_F32);
     bool ok = w != NULL;
     for (int i = 0; ok && i < n; i++) ok = (other[i] = gguf_open(adapter[i], err)) != NULL;
-    const bool tied = ok && !gguf_tensor_find(file, "output.weight");
+    const bool tied = ok && !gguf_tensor_find(file, "output.weight") &&
+                      !gguf_tensor_find(file, "cls.output.weight");
     const struct gguf_tensor *table = ok ? gguf_tensor_find(file, "token_embd.weight") : NULL;
     const uint64_t tensors = ok ? gguf_tensor_count(file) : 0;
     if (ok) gguf_writer_copy_metadata(w, file);

@@ -21,7 +21,7 @@ bool support_adapter_write(const struct support_adapter *a, const char *model, c
                            struct base_error *err);
 /* Writes the model with scale[i] times adapter[i] added to its weights, all in F32. A model whose
  * output product uses the embeddings gets a separate output matrix, which an adapter of the
- * embeddings does not change. */
+ * embeddings does not change; one with a classifier has no output product. */
 bool support_adapter_merge(const char *model, const char *const *adapter, const float *scale, int n,
                            const char *path, struct base_error *err);
 

@@ -3,6 +3,7 @@
 #include "models/arch/arch.h"
 #include "test/support.h"
 #include "test/support_apart.h"
+#include <float.h>
 #include <string.h>
 
 void support_session_open(struct support_session *s, const char *path,
@@ -41,6 +42,7 @@ double support_nmse(const float *got, const float *want, size_t n)
 {
     double error = 0, power = 0;
     for (size_t i = 0; i < n; i++) {
+        if (want[i] <= -FLT_MAX && got[i] == want[i]) continue; /* of an id that is forbidden */
         double d = (double)got[i] - (double)want[i];
         error += d * d;
         power += (double)want[i] * (double)want[i];

@@ -77,7 +77,7 @@ static float *embed(struct support_session *s, enum model_pooling pooling, const
     float *rows = calloc(n * room, *size * sizeof *rows);
     for (size_t i = 0; i < n; i++)
         text[i] = (struct generate_embed_text){t->ids[first + i], t->n[first + i],
-                                               rows + i * room * *size};
+                                               rows + i * room * *size, NULL};
     if (!generate_embedder_run(e, text, n, &err)) fail_msg("%s", err.text);
     assert_int_equal(generate_embedder_done(e), n);
     generate_embedder_free(e);
@@ -310,7 +310,8 @@ static void what_cannot_be_computed_is_an_error(void **state)
     err = BASE_ERROR_INIT;
     struct generate_embedder *e =
         generate_embedder_new(s.session, model_facts(s.model), MODEL_POOL_MEAN, &err);
-    struct generate_embed_text long_text = {ids, N_CTX + 1, out}, no_text = {ids, 0, out};
+    struct generate_embed_text long_text = {ids, N_CTX + 1, out, NULL},
+                               no_text = {ids, 0, out, NULL};
     assert_false(generate_embedder_run(e, &long_text, 1, &err));
     assert_int_equal(err.code, BASE_TOO_LONG);
     err = BASE_ERROR_INIT;
@@ -383,7 +384,7 @@ static void check_golden(const char *file, double bar)
         assert_int_equal(json_array_size(want), 384);
         for (size_t d = 0; d < 384; d++) row[d] = (float)json_number_value(json_array_get(want, d));
         assert_true(text_encode(tokenizer, text, strlen(text), TEXT_ADD_SPECIAL, &ids, &err));
-        const struct generate_embed_text one = {ids.id, ids.count, got};
+        const struct generate_embed_text one = {ids.id, ids.count, got, NULL};
         assert_true(generate_embedder_run(e, &one, 1, &err));
         const double cosine = generate_embed_cosine(got, row, 384);
         printf("%s: cosine %.8f: %s\n", file, cosine, text);

@@ -39,7 +39,10 @@ static void open_world(struct world *w, uint32_t window, bool chunked)
                                                 .type_k = f32,
                                                 .type_v = f32,
                                                 .host = host()};
-    *w = (struct world){.layer = {.kv = {1, 4, 4, window, chunked}, .place = host()}};
+    *w = (struct world){
+        .layer = {
+            .kv = {.n_head = 1, .size_k = 4, .size_v = 4, .window = window, .chunked = chunked},
+            .place = host()}};
     w->params = (struct model_params){.n_layer = 1, .n_pass = 1, .layer = &w->layer};
     assert_true(model_state_init(&w->state, &w->params, &options, &err));
     w->slots.data = (char *)&w->slot;
@@ -125,7 +128,8 @@ static void open_codes(struct world *w)
                                                 .type_k = f16,
                                                 .type_v = f16,
                                                 .host = host()};
-    *w = (struct world){.layer = {.kv = {1, 16, 16, 0, false}, .place = host()}};
+    *w =
+        (struct world){.layer = {.kv = {.n_head = 1, .size_k = 16, .size_v = 16}, .place = host()}};
     w->params = (struct model_params){.n_layer = 1, .n_pass = 1, .layer = &w->layer};
     assert_true(model_state_init(&w->state, &w->params, &options, &err));
 }

@@ -81,18 +81,32 @@ static struct model_session_options f32_cache(uint32_t n_seq)
         .n_seq = n_seq, .n_ctx = 64, .type_k = QUANT_F32, .type_v = QUANT_F32};
 }
 
+/* Returns the logits of all ids; of a model with a classifier the hidden states, then the scores of
+ * the last one. */
 static float *eval_all(struct rig *r, const int32_t *ids, size_t *n)
 {
     struct base_error err = BASE_ERROR_INIT;
-    const size_t n_vocab = model_facts(r->model)->n_vocab;
-    struct support_rows rows = {calloc(N_IDS * n_vocab, sizeof(float)), n_vocab};
-    if (!model_eval(r->session, ids, N_IDS, MODEL_LOGITS_ALL, support_rows_keep, &rows, &err))
+    const struct model_facts *f = model_facts(r->model);
+    const size_t size = f->n_rank ? f->n_embd : f->n_vocab;
+    struct support_rows rows = {calloc(N_IDS * size + f->n_rank, sizeof(float)), size};
+    float *last = rows.data + (N_IDS - 1) * size;
+    if (!model_eval(r->session, ids, N_IDS, MODEL_LOGITS_ALL, support_rows_keep, &rows, &err) ||
+        (f->n_rank && !model_session_pool(r->session, true, last, 1, last + size, &err)))
         fail_msg("%s", err.text);
-    *n = N_IDS * n_vocab;
+    *n = N_IDS * size + f->n_rank;
     return rows.data;
 }
 
-/* The logits of a model file with adapters. */
+static bool has_classifier(const char *model)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct gguf_file *file = gguf_open(model, &err);
+    const bool found = file && gguf_tensor_find(file, "cls.output.weight");
+    gguf_close(file);
+    return found;
+}
+
+/* The logits of a model file with adapters, or what eval_all returns instead. */
 static float *logits_with(const char *model, const char *const *adapter, const float *scale, int n,
                           size_t *size)
 {
@@ -100,8 +114,9 @@ static float *logits_with(const char *model, const char *const *adapter, const f
     struct rig r;
     int32_t ids[N_IDS];
     const struct engine_options engine = one_thread();
-    const struct model_session_options session = f32_cache(1);
+    struct model_session_options session = f32_cache(1);
     make_ids(ids);
+    session.hidden = has_classifier(model);
     if (!rig_open(&r, model, adapter, scale, n, &engine, &session, &err))
         fail_msg("%s: %s: %s", err.file, err.item, err.text);
     float *logits = eval_all(&r, ids, size);
@@ -117,9 +132,23 @@ static void write_adapter(const struct support_adapter *a, const char *model, co
 
 /* ---- All architectures ---- */
 
-/* Taps of convolutions are no product; the others have a matrix for each head or stream. */
-static const char not_supported[] = "conv attn_k_b attn_v_b altup_proj altup_unembd_proj";
+/* Taps of convolutions and the vectors of time mixes are no product; the others have a matrix for
+ * each head, stream or slice. */
+static const char not_supported[] =
+    "conv time_mix_lerp time_mix_first time_mix_v1 time_mix_v2 time_mix_w2. attn_k_b attn_v_b "
+    "altup_proj altup_unembd_proj";
 
+/* Rows for distances and for kinds of texts. */
+static const char not_in_encoders[] = "attn_rel_b token_types";
+
+static bool has_logits(const char *arch)
+{
+    for (size_t i = 0; support_arch(i); i++)
+        if (strcmp(support_arch(i), arch) == 0) return true;
+    return false;
+}
+
+/* Writes the model of a fixture, for encoders with a classifier. */
 static void write_model(const char *fixture, enum quant_id type, char path[96])
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -128,6 +157,9 @@ static void write_model(const char *fixture, enum quant_id type, char path[96])
     struct support_model m = support_model_of(f);
     m.seed = 42;
     m.type = quant_type_by_id(type);
+    char with[800];
+    snprintf(with, sizeof with, "%s cls.weight=64 cls.output.weight=3", m.with ? m.with : "");
+    if (!has_logits(f->arch)) m.with = with;
     if (!support_model_write(&m, in_folder("model.gguf", path), &err)) fail_msg("%s", err.text);
 }
 
@@ -144,7 +176,8 @@ static void compare_with_merged(const struct support_fixture *f, const char *con
                                           .rank = i ? 2 : 4,
                                           .alpha = i ? 0.0f : 6.0f,
                                           .type = quant_type_by_id(i ? QUANT_F16 : QUANT_F32),
-                                          .without = not_supported};
+                                          .without = has_logits(f->arch) ? not_supported
+                                                                         : not_in_encoders};
         write_adapter(&a, model, adapter[i]);
     }
     if (!support_adapter_merge(model, adapter, scale, 2, in_folder("merged.gguf", merged), &err))
@@ -164,18 +197,11 @@ static void compare_with_merged(const struct support_fixture *f, const char *con
 
 static bool is_short_run(const char *name)
 {
-    static const char *const names[] = {"llama",      "llama-fused", "llama-moe", "bitnet", "gpt2",
-                                        "gemma4-moe", "minicpm3",    "lfm2",      "mamba2"};
+    static const char *const names[] = {"llama",  "llama-fused",    "llama-moe", "bitnet",
+                                        "gpt2",   "gemma4-moe",     "minicpm3",  "lfm2",
+                                        "mamba2", "nomic-bert-moe", "t5encoder"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
-    return false;
-}
-
-/* Whether the architecture has logits: adapters act on no embeddings of texts. */
-static bool has_logits(const char *arch)
-{
-    for (size_t i = 0; support_arch(i); i++)
-        if (strcmp(support_arch(i), arch) == 0) return true;
     return false;
 }
 
@@ -186,8 +212,7 @@ static void same_as_merged_in_every_architecture(void **state)
     const char *const adapter[] = {in_folder("a.gguf", path[0]), in_folder("b.gguf", path[1])};
     for (const struct support_fixture *f = support_fixtures; f->name; f++) {
         const bool no_effect = strcmp(f->name, "phi3-scales") == 0; /* of its scales */
-        if (has_logits(f->arch) && !f->mtp && !no_effect &&
-            (!support_quick() || is_short_run(f->name)))
+        if (!f->mtp && !no_effect && (!support_quick() || is_short_run(f->name)))
             compare_with_merged(f, adapter);
     }
 }
@@ -500,7 +525,8 @@ static void open_wrong(const char *model, const char *path, struct base_error *e
     struct rig r;
     const float scale = 1.0f;
     const struct engine_options engine = one_thread();
-    const struct model_session_options session = f32_cache(1);
+    struct model_session_options session = f32_cache(1);
+    session.hidden = has_classifier(model);
     assert_false(rig_open(&r, model, &path, &scale, 1, &engine, &session, err));
     rig_close(&r);
     assert_int_equal(err->code, BASE_MODEL);
@@ -550,6 +576,17 @@ static void names_what_does_not_fit_the_model(void **state)
     err = BASE_ERROR_INIT;
     open_wrong(model, path, &err);
     assert_string_equal(err.item, "blk.0.attn_k_b.weight");
+    /* Rows for distances and for kinds of texts. */
+    static const char *const tables[][2] = {{"t5encoder", "enc.blk.0.attn_rel_b.weight"},
+                                            {"bert", "token_types.weight"}};
+    for (int i = 0; i < 2; i++) {
+        write_model(tables[i][0], QUANT_F32, model);
+        write_adapter(&(struct support_adapter){.rank = 2, .type = f32, .only = tables[i][1]},
+                      model, path);
+        err = BASE_ERROR_INIT;
+        open_wrong(model, path, &err);
+        assert_string_equal(err.item, tables[i][1]);
+    }
 }
 
 static void names_what_is_no_control_vector(void **state)

@@ -496,12 +496,16 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->attn.relative, "biases by relative position"},
         {a->attn.yarn_log != MODEL_YARN_LOG_NONE, "YaRN with a log multiplier"},
         {a->attn.temperature != MODEL_TEMPERATURE_NONE, "query temperature"},
+        {a->attn.indexed != MODEL_INDEXED_NONE, "keys chosen by an indexer"},
         {a->ends.positions, "learned positions"},
         {a->ends.token_types, "token types"},
         {a->ends.embd_skip, "embeddings added to each layer"},
         {a->ends.embd_norm != MODEL_EMBD_NORM_NONE, "normalized embeddings"},
         {a->ends.embd_scale != MODEL_EMBD_PLAIN || a->ends.embd_default > 0, "scaled embeddings"},
-        {a->ffn.clamps, "bounded units"},
+        {a->ffn.clamps || a->ffn.situ || a->ffn.oai, "bounded units"},
+        {a->residual == MODEL_HYPER, "hyper-connections"},
+        {a->residual == MODEL_NORM_STREAM, "normalized residuals"},
+        {a->residual == MODEL_ATTENDED, "sublayers read mixtures of earlier streams"},
         {a->ends.residual_scale || a->ends.residual_default > 0, "scaled residuals"},
         {a->ends.logit_scale != MODEL_LOGITS_PLAIN || a->ends.logits_by_embd > 0, "scaled logits"},
         {a->ends.softcap_key, "logit softcap"},
@@ -547,7 +551,7 @@ static int print_table(void)
     const struct model_arch *a;
     const char *name;
     for (size_t i = 0; (name = model_arch_name(i, &a)); i++) {
-        char features[512], mixers[64];
+        char features[512], mixers[96];
         double bar = 0;
         for (const struct support_fixture *f = support_fixtures; f->name; f++)
             if (!f->mtp && strcmp(f->arch, name) == 0) bar = fmax(bar, f->bar > 0 ? f->bar : 1e-12);

@@ -295,6 +295,26 @@ static struct engine_tensor *case_set_kv_q16(struct support_rig *rig)
     return attention(rig, k, codes(rig, ENGINE_KV_Q16_VALUES, at));
 }
 
+/* Of 64 keys, tokens can see 1, 2 and 60; the largest scores of 5 heads choose 8. */
+static struct engine_tensor *case_choose_keys(struct support_rig *rig)
+{
+    static const int32_t range[12] = {0, 0, 1, 0, 0, 5, 7, 0, 0, 4, 64, 0};
+    int32_t slots[SLOTS];
+    for (int i = 0; i < SLOTS; i++) slots[i] = i;
+    struct engine_tensor *tables = support_ids(rig, SLOTS, 1, slots);
+    const struct engine_choose_keys how = {.n_used = 8, .block = 1};
+    struct engine_tensor *chosen =
+        engine_choose_keys(rig->g, f32(rig, HEAD, 5, 3, 1), f32(rig, HEAD, 1, SLOTS, 1),
+                           support_ids(rig, 4, 3, range), tables, f32(rig, 5, 3, 1, 1), &how);
+    const struct engine_attention params = {.scale = 0.2f, .dv = HEAD};
+    const int64_t rows[] = {12, 3};
+    chosen = engine_reshape(rig->g, chosen, 2, rows);
+    struct engine_tensor *k = f32(rig, HEAD, 1, SLOTS, 1), *v = f32(rig, HEAD, 1, SLOTS, 1);
+    return engine_attention(rig->g, f32(rig, HEAD, HEADS, 3, 1), k, v,
+                            engine_cols(rig->g, chosen, 0, 4), engine_cols(rig->g, chosen, 4, 8),
+                            NULL, NULL, &params);
+}
+
 /* ---- Ops with a state: spans of 4 and 6 tokens, 3 heads ---- */
 
 enum { D = 16, TOKENS = 10, TABLE_SLOTS = 4 };

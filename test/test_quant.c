@@ -5,6 +5,7 @@
 
 #include "quant/quant.h"
 #include "test/support_guard.h"
+#include "test/support_level.h"
 #include "test/support_random.h"
 #include "test/support_row.h"
 #include <math.h>

@@ -25,6 +25,8 @@ struct embed_text {
     uint64_t number;       /* of the line, or file, from 1 on */
     struct base_buffer id; /* as JSON; empty: none */
     size_t first, n;       /* of the rows */
+    float lora[MODEL_ADAPTERS_MAX];
+    bool has_lora; /* `lora` is that of the line */
 };
 
 struct embed {
@@ -190,22 +192,47 @@ static bool add_text(struct embed *s, struct embed_text *t, const char *text, si
     s->n_bytes += size;
     if (!cli_embed_add(&s->e, &s->prefix, text, size, &s->rows, err)) return false;
     t->n = s->rows.n - t->first;
+    for (size_t i = t->first; t->has_lora && i < s->rows.n; i++) s->rows.row[i].lora = t->lora;
     return true;
 }
 
-/* Reads a line of JSON: a text, or an object with `text` and perhaps `id`. */
+/* Reads the adapters of a line: NAME, NAME:SCALE or a list of them. */
+static bool read_lora(const struct embed *s, struct embed_text *t, const json_t *names,
+                      struct base_error *err)
+{
+    const char *name[CLI_LIST_MAX];
+    struct base_texts list = {name, 0};
+    const size_t n = json_is_array(names) ? json_array_size(names) : 1;
+    for (size_t i = 0; i < n && i < CLI_LIST_MAX; i++) {
+        name[i] = json_string_value(json_is_array(names) ? json_array_get(names, i) : names);
+        if (name[i]) list.count++;
+    }
+    if (list.count < n)
+        return base_fail_at(err, BASE_USAGE, "lora", -1, "needs a text or a list of at most %d",
+                            CLI_LIST_MAX);
+    t->has_lora = true;
+    return cli_adapters_choose(&s->e.model.adapters, &list, t->lora, err);
+}
+
+/* Reads a line of JSON: a text, or an object with `text` and perhaps `id` and `lora`. */
 static bool read_json(struct embed *s, struct embed_text *t, const char *line, size_t size,
                       struct base_error *err)
 {
     json_t *value = text_json_parse(line, size, "JSON", err);
+    const size_t n = strlen(err->text);
+    if (!value && err->code == BASE_USAGE)
+        snprintf(err->text + n, sizeof err->text - n, "; --lines reads plain text");
     if (!value) return false;
     const json_t *text = value;
     bool ok = true;
     if (json_is_object(value)) {
         text = text_json_member(value, "text");
-        const size_t known = !!text + !!json_object_get(value, "id");
+        const json_t *lora = text_json_member(value, "lora");
+        const size_t known =
+            !!text + !!json_object_get(value, "id") + !!json_object_get(value, "lora");
         if (json_object_size(value) > known)
-            ok = base_fail(err, BASE_USAGE, "the members of a line are text and id");
+            ok = base_fail(err, BASE_USAGE, "the members of a line are text, id and lora");
+        ok = ok && (!lora || read_lora(s, t, lora, err));
         if (ok && json_object_get(value, "id")) text_json_add_own(&t->id, value, line, size, "id");
         ok = ok && cli_buffer_check(&t->id, err);
     }
@@ -333,6 +360,16 @@ static bool choose_form(struct embed *s, struct base_error *err)
     return true;
 }
 
+/* Fails if the texts come from a file of the command line and from elsewhere too. */
+static bool check_input(const struct cli_values *v, struct base_error *err)
+{
+    const char *other = v->prompt ? "-p" : v->file ? "-f" : v->lines ? "--lines" : NULL;
+    return !v->n_arguments || !other ||
+           base_fail_at(err, BASE_USAGE, v->arguments[0], -1,
+                        "a file is one text, which contradicts %s; give one of them%s", other,
+                        v->lines ? ", or -f FILE" : "");
+}
+
 static bool embed_texts(struct embed *s, struct base_buffer *files, struct base_error *err)
 {
     const struct cli_values *v = s->values;
@@ -340,7 +377,7 @@ static bool embed_texts(struct embed *s, struct base_buffer *files, struct base_
                                      : strcmp(v->as, "query") == 0 ? CLI_EMBED_QUERY
                                                                    : CLI_EMBED_DOCUMENT;
     const bool one = v->prompt || v->n_arguments;
-    if (!choose_form(s, err) || !read_files(s, files, err) ||
+    if (!check_input(v, err) || !choose_form(s, err) || !read_files(s, files, err) ||
         (!one && !cli_batch_input_open(&s->input, v->file, "embed", err)) ||
         !cli_embed_open(&s->e, v, v->pooling, NULL, err) ||
         !cli_embed_prefix(&s->e, role, &s->prefix, err) ||
@@ -381,9 +418,9 @@ const struct cli_command cli_command_embed = {
     .name = "embed",
     .usage = "infer embed [-m MODEL] [FILE].. [options] < LINES.jsonl",
     .effect = "embeddings of texts, by encoders or decoders",
-    .about = "Each line is a text as JSON, or an object with `text` and perhaps `id`; with\n"
-             "--lines plain text; a FILE is one text. Writes a JSON line with the numbers of\n"
-             "each text, which do not depend on the other texts.",
+    .about = "Each line is a text as JSON, or an object with `text` and perhaps `id` and `lora`;\n"
+             "with --lines plain text; a FILE is one text. Writes a JSON line with the numbers\n"
+             "of each text, which do not depend on the other texts.",
     .max_arguments = 1 << 20,
     .takes = {"FILE"},
     .run = cmd_embed,

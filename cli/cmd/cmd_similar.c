@@ -13,6 +13,7 @@
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -58,9 +59,10 @@ static bool map_index(struct similar *s, const char *path, struct base_error *er
     struct stat facts;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     void *data = MAP_FAILED;
-    if (fd >= 0 && fstat(fd, &facts) == 0 && (size_t)facts.st_size >= sizeof(struct index_header))
+    if (fd < 0) return base_fail_at(err, BASE_USAGE, path, -1, "cannot read: %s", strerror(errno));
+    if (fstat(fd, &facts) == 0 && (size_t)facts.st_size >= sizeof(struct index_header))
         data = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (fd >= 0) close(fd);
+    close(fd);
     if (data != MAP_FAILED) {
         s->index = data;
         s->index_size = (size_t)facts.st_size;
@@ -76,7 +78,7 @@ static bool score_index(struct similar *s, struct cli_ranked *lines, struct base
     struct index_header h;
     memcpy(&h, s->index, sizeof h);
     if (memcmp(h.hash, s->hash, sizeof h.hash) != 0)
-        return base_fail_at(err, BASE_USAGE, path, -1, "made with another model (%.12s..)", h.hash);
+        return base_fail_at(err, BASE_USAGE, path, -1, "made with another model or other adapters");
     const float *row = (const float *)(const void *)(s->index + sizeof h);
     const uint64_t room = (s->index_size - sizeof h) / sizeof *row;
     const bool fits = h.size == s->e.size && h.rows <= room / h.size;

@@ -1,5 +1,5 @@
-/* engine/graph/graph_attention.c: attention over a KV cache: row, shape rule, builder. Contract and
- * arithmetic: engine/graph.h; on the CPU: engine/cpu/attention/attention.c. */
+/* engine/graph/graph_attention.c: attention over a KV cache and the choice of its keys: rows, shape
+ * rules, builders. Contract and arithmetic: engine/graph.h; on the CPU: engine/cpu/attention/. */
 #include "engine/graph_internal.h"
 #include "engine/kv.h"
 #include "engine/op_sources.h"
@@ -87,4 +87,75 @@ struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_ten
     struct engine_tensor *src[] = {q, k_cache, v_cache, range, tables, sinks, relative};
     return engine_graph_node(g, &engine_op_attention, src, 7,
                              &(union engine_params){.attention = *params});
+}
+
+/* ---- choose_keys ---- */
+
+static const char *choose_keys_problem(const struct engine_tensor *dst)
+{
+    const struct engine_tensor *q = dst->src[ENGINE_CHOOSE_Q], *k = dst->src[ENGINE_CHOOSE_K],
+                               *range = dst->src[ENGINE_CHOOSE_RANGE],
+                               *tables = dst->src[ENGINE_CHOOSE_TABLES],
+                               *w = dst->src[ENGINE_CHOOSE_WEIGHTS];
+    const struct engine_choose_keys *how = &dst->params.choose_keys;
+    const bool coded = engine_tensor_is(k, QUANT_I8);
+    if (!engine_tensor_is(q, QUANT_F32) || !engine_tensor_row_contiguous(q) || q->ne[3] != 1)
+        return "q must be contiguous rows of F32";
+    if (!coded && !engine_tensor_is(k, QUANT_F32)) return "keys must be F32 or int16-quantized";
+    if (k->ne[1] != 1 || !engine_tensor_row_contiguous(k) ||
+        k->ne[0] !=
+            (coded ? engine_kv_coded_elements(k->place, ENGINE_KV_Q16_KEYS, q->ne[0]) : q->ne[0]))
+        return "q and k do not fit";
+    if (!engine_tensor_is(range, QUANT_I32) || range->ne[0] != ENGINE_RANGE ||
+        range->ne[1] != q->ne[2] || !engine_tensor_row_contiguous(range))
+        return "ranges must be I32 [T][4]";
+    if (!engine_tensor_is(tables, QUANT_I32) || !engine_tensor_row_contiguous(tables))
+        return "tables must be I32 [tables][positions]";
+    if (w && (!engine_tensor_is(w, QUANT_F32) || w->ne[0] != q->ne[1] || w->ne[1] != q->ne[2]))
+        return "weights must be F32 [T][heads]";
+    if (how->n_used < 1 || how->block < 1 || how->n_local < 0 || how->n_local > how->n_used)
+        return "numbers of blocks";
+    return NULL;
+}
+
+static bool choose_keys_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_choose_keys *how = &dst->params.choose_keys;
+    const struct engine_tensor *q = dst->src[ENGINE_CHOOSE_Q];
+    const int64_t all = dst->src[ENGINE_CHOOSE_TABLES]->ne[0],
+                  most = (int64_t)how->n_used * how->block;
+    const char *problem = choose_keys_problem(dst);
+    if (problem) return engine_shape_fail(dst, err, problem);
+    engine_dst_shape(dst, QUANT_I32, ENGINE_RANGE + (most < all ? most : all),
+                     dst->src[ENGINE_CHOOSE_WEIGHTS] ? 1 : q->ne[1], q->ne[2], 1);
+    return true;
+}
+
+static struct engine_work choose_keys_work(const struct engine_tensor *dst)
+{
+    const struct engine_tensor *q = dst->src[ENGINE_CHOOSE_Q], *k = dst->src[ENGINE_CHOOSE_K];
+    const struct engine_tensor *range = dst->src[ENGINE_CHOOSE_RANGE];
+    const struct engine_choose_keys *how = &dst->params.choose_keys;
+    double keys = 0;
+    for (int64_t t = 0; t < range->ne[1]; t++) {
+        const int32_t *s = (const int32_t *)(range->data + t * range->nb[1]);
+        const int64_t n = (int64_t)s[2] - s[1];
+        if (n > (int64_t)how->n_used * how->block) keys += (double)n;
+    }
+    return (struct engine_work){.bytes = keys * row_bytes(k),
+                                .macs = keys * (double)(q->ne[0] * q->ne[1])};
+}
+
+const struct engine_op engine_op_choose_keys = {
+    .name = "choose_keys", .n_src = 4, .shape = choose_keys_shape, .work = choose_keys_work};
+
+struct engine_tensor *engine_choose_keys(struct engine_graph *g, struct engine_tensor *q,
+                                         struct engine_tensor *k_cache, struct engine_tensor *range,
+                                         struct engine_tensor *tables,
+                                         struct engine_tensor *weights,
+                                         const struct engine_choose_keys *params)
+{
+    struct engine_tensor *src[] = {q, k_cache, range, tables, weights};
+    return engine_graph_node(g, &engine_op_choose_keys, src, 5,
+                             &(union engine_params){.choose_keys = *params});
 }

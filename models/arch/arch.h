@@ -24,6 +24,8 @@ enum model_block_id {
     MODEL_MLA,       /* multi-head latent attention */
     MODEL_SHORT_CONV,  /* a gated convolution over a few tokens */
     MODEL_DELTA_NET,   /* the gated delta rule */
+    MODEL_KDA,         /* the same with a decay for each element of a key */
+    MODEL_LIGHTNING,   /* linear attention with a constant decay of each head */
     MODEL_MAMBA2,      /* a selective scan with one decay for each head */
     MODEL_MAMBA,       /* a selective scan of channels */
     MODEL_RWKV6,       /* RWKV 6's time mix */
@@ -41,8 +43,9 @@ enum model_plan_rule {
                             attention.head_count: it has no mixer; in head_count_kv:
                             MODEL_LINEAR_MIXER */
     MODEL_PLAN_KV_HEADS, /* layers of attention.head_count_kv 0 have `recurrent`, others `mixer` */
-    MODEL_PLAN_INTERVAL, /* the last of each full_attention_interval (4) layers has `mixer`, others
-                            `recurrent`; an array of flags attention.recurrent_layers overrides this
+    MODEL_PLAN_INTERVAL, /* the last of each full_attention_interval layers (default `interval`, 0:
+                            4) has `mixer`, others `recurrent`; an array of flags
+                            attention.recurrent_layers overrides this
                           */
     MODEL_PLAN_MIXERS,   /* every layer has `mixer` and no network */
     MODEL_PLAN_ONE       /* one block for each layer: a network where feed_forward_length is not 0,
@@ -52,6 +55,7 @@ enum model_plan_rule {
 struct model_plan {
     enum model_plan_rule rule;
     enum model_block_id mixer, recurrent;
+    uint32_t interval;
     enum model_block_id ffn;     /* the network; 0: MODEL_FFN */
     enum model_block_id mixer_2; /* a second mixer of the same input, added to the first; 0: none */
     bool per_layer;   /* per-layer embeddings: embedding_length_per_layer_input; 0: none */
@@ -80,6 +84,14 @@ enum model_residual {
     MODEL_POST_NORM_KEY,   /* swin_norm: true: post-norm, false: pre-norm */
     MODEL_SUM_NORM,        /* x = N (x + m(x)); x = N (x + f(x)); no norm after the layers. If the
                               file has attn_norm_2, x = N2 (N (x + m(x)) + x) before f */
+    MODEL_HYPER,           /* hyper-connections (hyper.c): several streams, of which sublayers read
+                              a weighted sum */
+    MODEL_NORM_STREAM,     /* h = N x; x = m(h) + c h; h = N x; x = f(h) + c h, c residual_scale */
+    MODEL_ATTENDED,        /* pre-norm, but sublayers read a mixture of earlier streams: before the
+                              layers i with i mod attn_res.block_size = 0 the stream x is set aside
+                              and begins anew with m; the inputs of N, also of the output norm, are
+                              the sum of p_s s over the streams s set aside and x, p the softmax of
+                              w . s / rms(s), with weights w for each place (Kimi K3) */
     MODEL_PARALLEL,        /* x += m(N x) + f(N x), one N or, if the file has ffn_norm, two */
     MODEL_PARALLEL_KEY,    /* use_parallel_residual: true: parallel, false: pre-norm */
     MODEL_PARALLEL_BY_NORM /* parallel without ffn_norm, pre-norm with it */
@@ -197,12 +209,30 @@ enum model_gate {
     MODEL_GATE_SOFTPLUS
 };
 
+/* Layers whose queries attend to keys that an indexer chooses (attention.indexer.*). */
+enum model_indexed {
+    MODEL_INDEXED_NONE,
+    MODEL_INDEXED_ALL,      /* each layer without a window has an indexer */
+    MODEL_INDEXED_TYPES,    /* layers that attention.indexer.types marks have one, others use the
+                              choice of the layer before them. Without the key: all, but if
+                              context_length is at least 2^20 the first three and then each fourth,
+                              from layer 6 on */
+    MODEL_INDEXED_OPTIONAL, /* as TYPES; none if attention.indexer.top_k is 0 or absent */
+    MODEL_INDEXED_BLOCKS /* layers after the first leading_dense_block_count; it chooses blocks of
+                            keys, for each key head */
+};
+
 struct model_attention_row {
     enum model_rope_kind rope;
+    enum model_indexed indexed;
+    enum model_rope_kind index_rope; /* of the indexer's queries and keys */
+    bool index_as_heads; /* of these the last elements rotate, and the norm of keys has the model's
+                            epsilon; otherwise the first, and 10^-6 */
     enum model_rope_layers rotate;
     enum model_rope_keys rope_keys;
     enum model_qk_norm qk_norm;
     bool qk_norm_optional; /* files may lack its tensors */
+    bool latent_k_norm;    /* latent attention: RMS over the rotated part of keys, before RoPE */
     float qk_norm_eps;     /* its epsilon; 0: the model's */
     enum model_score_scale scale;
     struct model_window window;
@@ -228,6 +258,15 @@ struct model_delta_row {
     bool grouped; /* consecutive value heads share a key head, otherwise every KH-th; beta and alpha
                      are one tensor ssm_ba, by key head; files may have Q, K, V and Z as ssm_in, in
                      the same order */
+};
+
+/* Kimi delta attention. */
+struct model_kda_row {
+    bool decay_full, gate_full; /* the decay, the gate of the output: one matrix, not a product of
+                                   two */
+    bool bounded;               /* kda.gate_lower_bound, if present, is the decay's bound */
+    bool positive;              /* files have |a|, otherwise -|a| */
+    bool flat;                  /* the shape of a is [H], otherwise [H][1] */
 };
 
 struct model_mamba_row {
@@ -257,13 +296,24 @@ enum model_ffn_form {
                             plain */
 };
 
+/* Bounds c of gated units: swiglu_clamp_shexp of networks and shared experts, swiglu_clamp_exp of
+ * experts. up is clamped to -c .. c, and */
+enum model_clamps {
+    MODEL_CLAMPS_NONE,
+    MODEL_CLAMPS_OUTPUT, /* act(gate) to c at most */
+    MODEL_CLAMPS_INPUT   /* gate to c at most, before act */
+};
+
 struct model_ffn_row {
     enum model_ffn_form form;
     enum engine_unary act;
-    bool act_key;     /* hidden_activation, a word, replaces `act` */
-    bool plain_relu;  /* plain networks have ReLU instead */
-    bool scales;      /* .scale tensors of its matrices are used; otherwise ignored */
-    bool clamps;      /* swiglu_clamp_shexp bounds gated units, swiglu_clamp_exp those of experts */
+    bool act_key;    /* hidden_activation, a word, replaces `act` */
+    bool plain_relu; /* plain networks have ReLU instead */
+    bool scales;     /* .scale tensors of its matrices are used; otherwise ignored */
+    bool situ;       /* gated units are b tanh(g / b) sigmoid(g) l tanh(u / l), where b and l are
+                        activation.situ_beta and _linear_beta; l <= 0: u instead of its tanh */
+    bool oai;        /* the clamped gated units of gpt-oss, also those of experts */
+    enum model_clamps clamps;
     uint32_t divisor; /* divides feed_forward_length; 0: 1 */
     bool square;      /* F = E */
     uint32_t sparse;  /* the first `sparse` layers replace gate values by their excess over mean
@@ -324,11 +374,11 @@ struct model_experts_row {
     bool weigh_inputs;     /* the weights multiply the experts' inputs instead of their outputs */
     bool route_by_layer;   /* the router's input is the layer's input, not normalized */
     enum model_beside beside;
-    bool oai;    /* the clamped gated units of gpt-oss */
     bool plain;  /* an expert, also a shared one, is down act(up x) */
     bool chunks; /* experts_per_group consecutive experts share a small expert, applied to the
                     chosen experts' output; its output times expert_group_scale is added */
-    bool latent; /* moe_latent_size: experts work between ffn_latent_down and _up */
+    const char *latent; /* key of the size at which experts work, between ffn_latent_down and _up;
+                           NULL: none */
 };
 
 /* ---- Embeddings and output ---- */
@@ -420,6 +470,7 @@ struct model_arch {
     enum model_residual residual;
     struct model_attention_row attn;
     struct model_delta_row delta;
+    struct model_kda_row kda;
     struct model_mamba_row mamba;
     struct model_rwkv_row rwkv;
     struct model_ffn_row ffn;

@@ -1,4 +1,9 @@
-/* models/block/block_attention.c: grouped-query attention. See models/block/blocks.h. */
+/* models/block/block_attention.c: grouped-query attention. See models/block/blocks.h.
+ *
+ * MiniMax-M3 (2026): an indexer chooses, for each key head h, the blocks of keys that its queries
+ * attend to: the latest ones, and those with the largest scores of a key in them,
+ *
+ *     iq_h . ik_j,  iq = N(W_iq x) of KH heads, ik = N(W_ik x) of one, DI elements each, rotated */
 #include "models/block/blocks.h"
 #include <math.h>
 
@@ -30,6 +35,10 @@ struct attention {
     float value_scale;          /* factor of the output; 0: none */
     struct model_norm sub_norm; /* applied before the output projection */
     struct model_linear out;
+    uint32_t d_index, n_index_q; /* DI, KH DI; 0: all keys in the range are attended to */
+    struct engine_choose_keys choice;
+    struct model_linear index_q, index_k;
+    struct model_norm index_q_norm, index_k_norm;
 };
 
 #define AT(member) MODEL_AT(struct attention, member)
@@ -53,6 +62,10 @@ static const struct model_tensor_row tensors[] = {
     {"attn_gate",     MODEL_LINEAR, MODEL_OPTIONAL, AT(gate),   .inputs = AT(n_gate_optional), .outputs = AT(gate_rows)},
     {"attn_sub_norm", MODEL_NORM,   MODEL_OPTIONAL, AT(sub_norm), .inputs = AT(n_out)},
     {"attn_output",   MODEL_LINEAR, MODEL_REQUIRED, AT(out),    .inputs = AT(n_out), .outputs = AT(n_embd)},
+    {"indexer.q_proj", MODEL_LINEAR, MODEL_REQUIRED, AT(index_q), .inputs = AT(n_embd), .outputs = AT(n_index_q)},
+    {"indexer.k_proj", MODEL_LINEAR, MODEL_REQUIRED, AT(index_k), .inputs = AT(n_embd), .outputs = AT(d_index)},
+    {"indexer.q_norm", MODEL_NORM,   MODEL_REQUIRED, AT(index_q_norm), .inputs = AT(d_index)},
+    {"indexer.k_norm", MODEL_NORM,   MODEL_REQUIRED, AT(index_k_norm), .inputs = AT(d_index)},
     {.name = NULL},
 };
 /* clang-format on */
@@ -95,52 +108,6 @@ static bool read_heads(struct model_reader *r, const struct model_params *p, uin
     if (a->d == 0 || a->dv == 0)
         return model_reader_fail(r, "attention.head_count", "%u heads of an embedding of %u",
                                  a->n_head, p->n_embd);
-    return true;
-}
-
-/* Returns whether the layer has a sliding window by the rule of the architecture, for files without
- * an array of flags. */
-static bool is_windowed(const struct model_window *row, uint32_t period, uint32_t layer)
-{
-    switch (row->rule) {
-    case MODEL_WINDOW_NONE:
-        return false;
-    case MODEL_WINDOW_PERIOD:
-        return layer % period != period - 1;
-    case MODEL_WINDOW_FIRST:
-        return layer % period != 0;
-    case MODEL_WINDOW_ALL:
-        return true;
-    case MODEL_WINDOW_MARKED:
-        return period != 0;
-    }
-    return false;
-}
-
-/* Reads whether the layer has a sliding window and its size in keys; 0: none. */
-static bool read_window(struct model_reader *r, const struct model_params *p, uint32_t layer,
-                        uint32_t *window)
-{
-    const struct model_window *row = &p->arch->attn.window;
-    uint32_t size = row->size, period = row->period;
-    bool is_array, windowed;
-    *window = 0;
-    if (row->rule == MODEL_WINDOW_NONE) return true;
-    if (!model_read_u32(r, "attention.sliding_window", MODEL_OPTIONAL, 0, MODEL_MAX_CTX, &size) ||
-        !model_read_layer_flag(r, "attention.sliding_window_pattern", layer, &is_array, &windowed))
-        return false;
-    if (!is_array) {
-        const bool marked = row->rule == MODEL_WINDOW_MARKED;
-        if (!model_read_u32(r, "attention.sliding_window_pattern",
-                            marked ? MODEL_REQUIRED : MODEL_OPTIONAL, marked ? 0 : 1,
-                            MODEL_MAX_LAYERS, &period))
-            return false;
-        windowed = is_windowed(row, period, layer);
-    }
-    if (row->fixed && size > 0) size = row->fixed;
-    if (row->chunked && size == 0)
-        return model_reader_fail(r, "attention.sliding_window", "0 is not supported here");
-    if (windowed) *window = size;
     return true;
 }
 
@@ -234,6 +201,35 @@ static bool read_relative(struct model_reader *r, struct model_params *p, uint32
     return true;
 }
 
+/* Reads the keys of a layer's indexer. */
+static bool read_indexer(struct model_reader *r, const struct model_params *p, uint32_t layer,
+                         struct attention *a)
+{
+    uint32_t leading = 0, n_head = 0, n_used = 0, block = 0, n_local = 0, d = 0;
+    const uint32_t n_rot = (uint32_t)a->rope.n_rot;
+    if (p->arch->attn.indexed != MODEL_INDEXED_BLOCKS) return true;
+    if (!model_read_u32(r, "leading_dense_block_count", MODEL_OPTIONAL, 0, MODEL_MAX_LAYERS,
+                        &leading) ||
+        !model_read_u32(r, "attention.indexer.key_length", MODEL_REQUIRED, n_rot,
+                        MODEL_MAX_DIM / a->n_head_kv, &d) ||
+        !model_read_u32(r, "attention.indexer.block_size", MODEL_REQUIRED, 1, MODEL_MAX_CTX,
+                        &block) ||
+        !model_read_u32(r, "attention.indexer.top_k", MODEL_REQUIRED, 1, MODEL_MAX_CTX, &n_used) ||
+        !model_read_u32(r, "attention.indexer.local_blocks", MODEL_REQUIRED, 0, n_used, &n_local) ||
+        !model_read_u32(r, "attention.indexer.head_count", MODEL_REQUIRED, 1, MODEL_MAX_HEADS,
+                        &n_head))
+        return false;
+    if (n_head != a->n_head_kv)
+        return model_reader_fail(r, "attention.indexer.head_count",
+                                 "%u, but there are %u key heads", n_head, a->n_head_kv);
+    if (layer < leading) return true;
+    a->d_index = d;
+    a->n_index_q = n_head * d;
+    a->choice = (struct engine_choose_keys){
+        .n_used = (int)n_used, .block = (int)block, .n_local = (int)n_local};
+    return true;
+}
+
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
 {
     struct attention *a = self;
@@ -242,9 +238,10 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     a->softcap = row->softcap;
     a->alibi = row->alibi;
     a->norm_eps = row->qk_norm_eps > 0.0f ? row->qk_norm_eps : p->norm_eps;
-    if (!read_window(r, p, l->index, &window) || !read_heads(r, p, l->index, window > 0, a) ||
+    if (!model_read_window(r, p, l->index, &window) || !read_heads(r, p, l->index, window > 0, a) ||
         !model_read_rope(r, p, window > 0, a->d, l->index, &a->rope, &a->rotates) ||
-        !read_scores(r, p, a) || !read_relative(r, p, l->index, a))
+        !read_scores(r, p, a) || !read_relative(r, p, l->index, a) ||
+        !read_indexer(r, p, l->index, a))
         return false;
     a->kind = window ? MODEL_KV_SLIDING : MODEL_KV_FULL;
     if (!read_sharing(r, p, l->index, a)) return false;
@@ -259,8 +256,12 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     *(a->shared || row->k_as_v ? &a->n_v_may : &a->n_v_must) = a->n_v;
     size_qk_norms(row, a);
     size_gate(r, p, l->index, a);
-    l->kv = (struct model_kv_shape){a->shared ? 0 : a->n_head_kv, a->d, a->dv, window,
-                                    row->window.chunked};
+    l->kv = (struct model_kv_shape){.n_head = a->shared ? 0 : a->n_head_kv,
+                                    .size_k = a->d,
+                                    .size_v = a->dv,
+                                    .window = window,
+                                    .chunked = row->window.chunked,
+                                    .size_index = a->d_index};
     if (p->n_head == 0) {
         p->n_head = a->n_head;
         p->n_head_kv = a->n_head_kv;
@@ -320,18 +321,6 @@ static struct engine_tensor *build_positions(const struct model_builder *b,
     return after ? model_norm_with(b, x, norm, as, a->norm_eps) : x;
 }
 
-/* Multiplies x [T][H DV] by the activation of gate [T][H or H DV]. */
-static struct engine_tensor *apply_gate(const struct model_builder *b, const struct attention *a,
-                                        struct engine_tensor *x, struct engine_tensor *gate)
-{
-    const bool soft = b->params->arch->attn.gate == MODEL_GATE_SOFTPLUS;
-    const int64_t n = b->n_tokens, per_head = a->n_out / a->gate_rows;
-    gate = engine_unary(b->g, gate, soft ? ENGINE_SOFTPLUS : ENGINE_SIGMOID);
-    gate = engine_reshape(b->g, gate, 3, (int64_t[]){1, a->gate_rows, n});
-    x = engine_mul(b->g, engine_reshape(b->g, x, 3, (int64_t[]){per_head, a->gate_rows, n}), gate);
-    return engine_reshape(b->g, x, 2, (int64_t[]){a->n_out, n});
-}
-
 /* Half of the buckets of a direction are for one distance each; further distances share the others
  * by their logarithm. */
 int32_t model_relative_bucket(int32_t distance, uint32_t n, bool both)
@@ -350,9 +339,28 @@ int32_t model_relative_bucket(int32_t distance, uint32_t n, bool both)
 static struct engine_tensor *build_relative(struct model_builder *b, const struct attention *a)
 {
     if (!a->relative) return b->relative;
+    model_adapters_refuse(b, a->relative);
     struct engine_tensor *own = engine_get_rows(b->g, a->relative, b->buckets);
     if (b->layer->index == 0) b->relative = own;
     return own;
+}
+
+/* Lets the indexer choose keys for the queries of x [T][E]. */
+static void choose(struct model_builder *b, const struct attention *a, struct engine_tensor *x)
+{
+    struct engine_tensor *part[2];
+    const struct model_linear *const both[] = {&a->index_q, &a->index_k};
+    const uint32_t size[] = {a->n_index_q, a->d_index}, n_head[] = {a->n_head_kv, 1};
+    const struct model_norm *norm[] = {&a->index_q_norm, &a->index_k_norm};
+    model_linears(b, NULL, both, size, 2, x, "index_qk", MODEL_IN_MIXER, part);
+    for (int i = 0; i < 2; i++) {
+        part[i] = model_split_heads(b, part[i], n_head[i], a->d_index);
+        part[i] = model_norm(b, part[i], norm[i]);
+        part[i] =
+            engine_rope(b->g, part[i], b->positions, model_rope_factors(b, &a->rope), &a->rope);
+    }
+    b->chosen = model_choose_keys(b, part[0], part[1], NULL, &a->choice);
+    model_named(b, b->chosen, "chosen");
 }
 
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
@@ -374,11 +382,13 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     }
     const struct engine_attention how = {
         .scale = a->scale, .softcap = a->softcap, .max_alibi = a->alibi, .dv = (int)a->dv};
-    x = model_attend(b, a->kind, q, k, v, a->sinks, build_relative(b, a), &how);
+    if (a->d_index) choose(b, a, x);
+    x = a->d_index ? model_attend_chosen(b, b->chosen, q, k, v, NULL, &how)
+                   : model_attend(b, a->kind, q, k, v, a->sinks, build_relative(b, a), &how);
     x = model_named(b, x, "attention");
     if (q_gate)
         x = engine_mul(b->g, x, engine_reshape(b->g, q_gate, 2, (int64_t[]){a->n_q, b->n_tokens}));
-    if (gate) x = apply_gate(b, a, x, gate);
+    if (gate) x = model_apply_gate(b, x, gate, a->n_out, a->gate_rows);
     if (a->sub_norm.weight) x = model_norm(b, x, &a->sub_norm);
     x = model_linear(b, &a->out, x);
     if (a->value_scale != 0.0f) x = engine_scale(b->g, x, a->value_scale, 0.0f);

@@ -23,6 +23,7 @@ struct experts {
     struct engine_tensor *router_scale; /* [E]: scale of that input */
     struct engine_tensor *bias;         /* [X]: added only for the choice of experts; or NULL */
     struct model_linear latent_down, latent_up;
+    struct model_norm latent_norm;
     struct model_linear gate_up; /* X of 2F x E, or the next two */
     struct model_linear gate, up;
     struct model_linear down; /* X of E x F */
@@ -47,6 +48,7 @@ static const struct model_tensor_row tensors[] = {
     {"ffn_up_chexps",      MODEL_STACK,  MODEL_REQUIRED, AT(chunk_up),   .inputs = AT(n_embd), .outputs = AT(n_chunk_ff), .depth = AT(n_chunk)},
     {"ffn_down_chexps",    MODEL_STACK,  MODEL_REQUIRED, AT(chunk_down), .inputs = AT(n_chunk_ff), .outputs = AT(n_embd), .depth = AT(n_chunk)},
     {"ffn_latent_down",    MODEL_LINEAR, MODEL_REQUIRED, AT(latent_down), .inputs = AT(n_embd), .outputs = AT(n_latent)},
+    {"ffn_latent_norm",    MODEL_NORM,   MODEL_OPTIONAL, AT(latent_norm), .inputs = AT(n_latent)},
     {"ffn_latent_up",      MODEL_LINEAR, MODEL_REQUIRED, AT(latent_up),   .inputs = AT(n_latent), .outputs = AT(n_embd)},
     {"ffn_gate_inp_shexp", MODEL_MATRIX, MODEL_REQUIRED, AT(shared_in),   .inputs = AT(n_shared_gate)},
     {"ffn_gate_shexp",     MODEL_LINEAR, MODEL_REQUIRED, AT(shared_gate), .inputs = AT(n_embd),   .outputs = AT(n_shared_gate_rows)},
@@ -89,7 +91,7 @@ static bool read_lengths(struct model_reader *r, const struct model_params *p, u
     e->n_gate = row->plain ? 0 : e->n_ff;
     e->n_gate_up = 2 * e->n_gate;
     if (row->latent &&
-        !model_read_u32(r, "moe_latent_size", MODEL_OPTIONAL, 0, MODEL_MAX_DIM, &e->n_latent))
+        !model_read_u32(r, row->latent, MODEL_OPTIONAL, 0, MODEL_MAX_DIM, &e->n_latent))
         return false;
     e->n_work = e->n_latent ? e->n_latent : e->n_embd;
     e->n_shared_gate = row->shared_gate ? e->n_embd : 0;
@@ -164,14 +166,6 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 /* ---- Graph ---- */
 
-static struct engine_tensor *build_glu(const struct model_builder *b, struct engine_tensor *gate,
-                                       struct engine_tensor *up, float clamp)
-{
-    const struct model_arch *arch = b->params->arch;
-    if (arch->experts.oai) return engine_glu_clamp(b->g, gate, up, ENGINE_GELU_QUICK, 7.0f, 1.0f);
-    return model_glu(b, gate, up, b->params->act, clamp);
-}
-
 /* Returns the shared experts' output for x [n][E], times its gate, one number per token. */
 static struct engine_tensor *build_shared(const struct model_builder *b, const struct experts *e,
                                           struct engine_tensor *x)
@@ -190,7 +184,7 @@ static struct engine_tensor *build_shared(const struct model_builder *b, const s
     }
     model_linears(b, fused ? &e->shared_up : NULL, both, size, 2, x, "shared_gate_up", MODEL_IN_FFN,
                   part);
-    h = build_glu(b, part[0], part[1], e->shared_clamp);
+    h = model_glu(b, part[0], part[1], b->params->act, e->shared_clamp);
     h = model_linear_as(b, &e->shared_down, MODEL_IN_FFN, h);
     if (!e->shared_in) return h;
     return engine_mul(b->g, h,
@@ -222,7 +216,7 @@ static struct engine_tensor *build_chunks(const struct model_builder *b, const s
     x = engine_reshape(b->g, x, 3, (int64_t[]){e->n_embd, 1, x->ne[1]});
     struct engine_tensor *gate = model_linear_id(b, &e->chunk_gate, x, ids, NULL);
     struct engine_tensor *up = model_linear_id(b, &e->chunk_up, x, ids, NULL);
-    up = build_glu(b, gate, up, 0.0f);
+    up = model_glu(b, gate, up, b->params->act, 0.0f);
     return engine_expert_sum(b->g, model_linear_id(b, &e->chunk_down, up, ids, NULL), weights);
 }
 
@@ -251,7 +245,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     x = engine_reshape(b->g, x, 3, (int64_t[]){e->n_work, 1, n});
     struct engine_tensor *gate = NULL, *up;
     /* Rows of up are skipped where the activated gate is zero. */
-    const bool by_zeros = e->n_gate && !e->gate_up.weight && e->clamp < 1e-6f && !row->oai &&
+    const bool by_zeros = e->n_gate && !e->gate_up.weight && e->clamp < 1e-6f &&
                           !row->weigh_inputs && model_act_has_zeros(b->params->act);
     if (e->gate_up.weight) {
         x = model_linear_id(b, &e->gate_up, x, ids, NULL);
@@ -270,13 +264,14 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
         weights = engine_scale(b->g, weights, 0.0f, 1.0f);
     }
     up = by_zeros ? engine_mul(b->g, gate, up)
-         : gate   ? build_glu(b, gate, up, e->clamp)
+         : gate   ? model_glu(b, gate, up, b->params->act, e->clamp)
                   : engine_unary(b->g, up, b->params->act);
     x = engine_expert_sum(b->g, model_linear_id(b, &e->down, up, ids, NULL), weights);
     if (e->n_chunk) {
         struct engine_tensor *chunks = build_chunks(b, e, x, logits, probs);
         x = engine_add(b->g, x, engine_scale(b->g, chunks, e->chunk_scale, 0.0f));
     }
+    if (e->latent_norm.weight) x = model_norm(b, x, &e->latent_norm);
     if (e->n_latent) x = model_linear(b, &e->latent_up, x);
     if (e->n_shared) x = engine_add(b->g, x, build_shared(b, e, in));
     if (e->n_shared && b->params->arch->experts.shared_mean) x = engine_scale(b->g, x, 0.5f, 0.0f);

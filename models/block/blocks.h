@@ -34,14 +34,16 @@ struct model_builder {
     struct engine_tensor *layer_in;   /* [n][E]: its input rows that continue after the mixer */
     const struct model_layer *layer;  /* the layer being built */
     uint32_t kv_layer;                /* index of its state, in this pass */
-    struct engine_tensor *written[2]; /* the latest layer's state after its writes */
+    struct engine_tensor *written[3]; /* the latest layer's state after its writes */
+    struct engine_tensor *chosen;     /* the latest choice of an indexer (engine_choose_keys) */
     struct engine_tensor *kept[MODEL_KV_KINDS][2]; /* as above, for the latest layer of each kind */
     struct engine_tensor *residual;   /* input of the norm before the feed-forward network */
     struct engine_tensor *per_layer;  /* [T][L P]: per-layer embeddings; or NULL */
     struct engine_tensor *shift_taps; /* of model_shift, or NULL */
     struct engine_tensor *values;     /* RWKV 7: those of the first layer, [T][E] */
     struct engine_tensor *stream[MODEL_STREAMS]; /* AltUp: [T][E] each, the first is x */
-    bool rank;                                   /* pooled rows are scored instead of projected */
+    struct engine_tensor *aside;    /* [n][S][E]: the streams set aside (MODEL_ATTENDED); or NULL */
+    bool rank;                      /* pooled rows are scored instead of projected */
     struct engine_tensor *out_rows; /* rows that continue after the layer's mixer; NULL: all */
     const struct model_adapter_set *adapters;                /* NULL: none act in this graph */
     struct engine_tensor *adapter_scale[MODEL_ADAPTERS_MAX]; /* F32 [T] each */
@@ -63,9 +65,9 @@ struct model_block {
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
     model_block_linear, model_block_altup, model_block_per_layer, model_block_mla,
-    model_block_short_conv, model_block_delta_net, model_block_mamba2, model_block_mamba,
-    model_block_rwkv6, model_block_rwkv7, model_block_channel_mix, model_block_cross,
-    model_block_pool;
+    model_block_short_conv, model_block_delta_net, model_block_kda, model_block_lightning,
+    model_block_mamba2, model_block_mamba, model_block_rwkv6, model_block_rwkv7,
+    model_block_channel_mix, model_block_cross, model_block_pool;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
@@ -75,6 +77,10 @@ extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id
  * p->ends.n_factors to the number of the layer's factors. */
 bool model_read_rope(struct model_reader *r, struct model_params *p, bool windowed, uint32_t max,
                      uint32_t layer, struct engine_rope *rope, bool *rotates);
+
+/* Reads whether the layer has a sliding window and its size in keys; 0: none. */
+bool model_read_window(struct model_reader *r, const struct model_params *p, uint32_t layer,
+                       uint32_t *window);
 
 /* Reads the bound of a layer's gated units; *clamp 0: none. */
 bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, const char *key,
@@ -98,9 +104,14 @@ uint32_t model_pool_size(const struct model_params *p, bool rank);
 
 /* Returns whether an activation gives zeros: for half of its inputs or more. */
 bool model_act_has_zeros(enum engine_unary act);
-/* Builds gated units: act(gate) * up; with a bound c > 0 min(act(gate), c) * clamp(up, -c, c). */
+/* Builds gated units: act(gate) * up, bounded by `clamp` if it is not 0, in the form of the
+ * architecture's row. */
 struct engine_tensor *model_glu(const struct model_builder *b, struct engine_tensor *gate,
                                 struct engine_tensor *up, enum engine_unary act, float clamp);
+/* Multiplies an attention's output x [T][n] by the architecture's activation of its gate [T][rows],
+ * of which each number is for n / rows elements. */
+struct engine_tensor *model_apply_gate(const struct model_builder *b, struct engine_tensor *x,
+                                       struct engine_tensor *gate, int64_t n, int64_t rows);
 /* Names t "NAME-LAYER" and returns it. */
 struct engine_tensor *model_named(const struct model_builder *b, struct engine_tensor *t,
                                   const char *name);
@@ -164,6 +175,8 @@ struct engine_tensor *model_adapters_begin(struct model_builder *b,
 
 /* Makes the scales those of `rows`, with which the graph continues; NULL: of all as before. */
 void model_adapters_select(struct model_builder *b, struct engine_tensor *rows);
+/* Makes adapters of a tensor that is no product and no table of tokens an error of the session. */
+void model_adapters_refuse(const struct model_builder *b, const struct engine_tensor *weight);
 
 /* ---- Other parts ---- */
 
@@ -198,6 +211,14 @@ struct engine_tensor *model_build_part(const struct model_builder *b,
  * from them, [n][E]. */
 void model_altup_begin(struct model_builder *b, struct engine_tensor *x);
 struct engine_tensor *model_altup_end(const struct model_builder *b);
+/* Hyper-connections (hyper.c): _begin makes the streams x [n][S E] of embeddings [n][E]; _read
+ * returns the sum [n][E] that a sublayer reads, and in *back (NULL: not needed) the factors [n][S]
+ * with which _write adds the sublayer's output y [n][E] to the streams. */
+struct engine_tensor *model_hyper_begin(const struct model_builder *b, struct engine_tensor *x);
+struct engine_tensor *model_hyper_read(const struct model_builder *b, const struct model_hyper *h,
+                                       struct engine_tensor *x, struct engine_tensor **back);
+struct engine_tensor *model_hyper_write(const struct model_builder *b, struct engine_tensor *x,
+                                        struct engine_tensor *y, struct engine_tensor *back);
 /* Writes the layer's keys and values of an encoder's rows [T][E] to the slots I32 [T]. */
 void model_cross_store(struct model_builder *b, struct engine_tensor *rows,
                        struct engine_tensor *slots);
@@ -213,6 +234,18 @@ struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind k
                                    struct engine_tensor *v, struct engine_tensor *sinks,
                                    struct engine_tensor *relative,
                                    const struct engine_attention *how);
+/* Writes the keys of an indexer, k [T][1][DI], to the layer's cache and returns its choice by the
+ * queries q [T][HI][DI] and the weights [T][HI] (engine_choose_keys). Without weights (NULL) the
+ * HI = KH lists are those of the key heads. */
+struct engine_tensor *model_choose_keys(struct model_builder *b, struct engine_tensor *q,
+                                        struct engine_tensor *k, struct engine_tensor *weights,
+                                        const struct engine_choose_keys *how);
+/* As model_attend, to the chosen keys only; k must not be NULL, nor are there sinks with several
+ * lists. */
+struct engine_tensor *model_attend_chosen(struct model_builder *b, struct engine_tensor *chosen,
+                                          struct engine_tensor *q, struct engine_tensor *k,
+                                          struct engine_tensor *v, struct engine_tensor *sinks,
+                                          const struct engine_attention *how);
 /* Returns the divisors of the RoPE frequencies (long or short ones, by the context of the
  * sequences), or NULL; NULL too for a layer with a window if windowed layers are never scaled. */
 struct engine_tensor *model_rope_factors(const struct model_builder *b,

@@ -55,6 +55,14 @@ void model_adapters_select(struct model_builder *b, struct engine_tensor *rows)
         b->adapter_scale[i] = select(b, i, rows);
 }
 
+void model_adapters_refuse(const struct model_builder *b, const struct engine_tensor *weight)
+{
+    for (uint32_t i = 0; b->adapters && i < b->adapters->count; i++) {
+        struct model_adapter_part *part = model_adapter_part_of(b->adapters, i, weight, false);
+        if (part) part->refused = true;
+    }
+}
+
 /* Returns the scales of adapter i for n tokens: all, or those that continue after the mixer. */
 static struct engine_tensor *scale_of(const struct model_builder *b, uint32_t i, int64_t n)
 {

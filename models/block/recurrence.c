@@ -23,7 +23,8 @@ struct engine_tensor *model_shift(struct model_builder *b, bool network, struct 
 {
     struct engine_tensor *table = network ? &layer_of(b)->shift : &layer_of(b)->conv;
     if (!b->shift_taps) { /* 1 and -1 in each channel */
-        struct engine_tensor *row = engine_view(b->g, x, 1, x->ne, NULL, 0);
+        struct engine_tensor *row =
+            engine_view(b->g, x, 1, (int64_t[]){b->params->n_embd}, NULL, 0);
         b->shift_taps = engine_concat(b->g, engine_clamp(b->g, row, 1.0f, 1.0f),
                                       engine_clamp(b->g, row, -1.0f, -1.0f), 1);
     }

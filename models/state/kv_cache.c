@@ -11,17 +11,25 @@ static uint32_t min_u32(uint32_t a, uint64_t b)
 
 /* ---- Creation ---- */
 
-/* Initializes one cache tensor [heads][units][elements] for `slots` rows of `size` values. */
-static bool init_tensor(struct model_state *s, struct engine_tensor *t, struct engine_kv_form *form,
-                        const struct engine_place *place, enum engine_kv_q16 what,
-                        const struct quant_type *type, const struct model_kv_shape *shape,
-                        uint32_t slots, struct base_error *err)
+/* Initializes a part of a layer of this shape for `slots` rows of values of `type`. Keys of an
+ * indexer, which are few, are not quantized further than to F16. */
+static bool init_part(struct model_state *s, struct model_kv_layer *layer, enum model_kv_part part,
+                      const struct model_layer *of, const struct quant_type *type, uint32_t slots,
+                      struct base_error *err)
 {
-    const uint32_t size = what == ENGINE_KV_Q16_KEYS ? shape->size_k : shape->size_v;
-    if (!engine_kv_form(place, what, type, size, form, err)) return false;
-    const int64_t ne[3] = {form->elements, slots / form->rows, shape->n_head};
-    s->kv.is_coded = s->kv.is_coded || form->rows > 1;
-    return model_state_tensor(s, t, place, form->type, 3, ne, err);
+    const struct model_kv_shape *shape = &of->kv;
+    const uint32_t sizes[] = {shape->size_k, shape->size_v, shape->size_index};
+    const enum engine_kv_q16 what =
+        part == MODEL_KV_VALUES ? ENGINE_KV_Q16_VALUES : ENGINE_KV_Q16_KEYS;
+    struct model_kv_rows *rows = &layer->part[part];
+    if (sizes[part] == 0) return true;
+    if (part == MODEL_KV_INDEX && type->id != QUANT_F32) type = quant_type_by_id(QUANT_F16);
+    rows->type = type->id;
+    if (!engine_kv_form(of->place, what, type, sizes[part], &rows->form, err)) return false;
+    const int64_t n_head = part == MODEL_KV_INDEX ? 1 : shape->n_head;
+    const int64_t ne[3] = {rows->form.elements, slots / rows->form.rows, n_head};
+    s->kv.is_coded = s->kv.is_coded || rows->form.rows > 1;
+    return model_state_tensor(s, &rows->t, of->place, rows->form.type, 3, ne, err);
 }
 
 static bool init_slots(const struct model_state *s, struct model_kv_slots *slots,
@@ -82,7 +90,7 @@ static bool borrow(struct model_kv *kv, const struct model_params *p, uint32_t i
         const struct model_layer *other = layer_of(p, k);
         if (other->place != mine->place || kv->layer[k].kind != kv->layer[i].kind ||
             other->kv.n_head != mine->kv.n_head || other->kv.size_k != mine->kv.size_k ||
-            other->kv.size_v != mine->kv.size_v)
+            other->kv.size_v != mine->kv.size_v || other->kv.size_index != mine->kv.size_index)
             continue;
         kv->layer[i] = kv->layer[k];
         return true;
@@ -94,10 +102,7 @@ static bool init(struct model_state *s, const struct model_params *p,
                  const struct model_state_options *o, struct base_error *err)
 {
     struct model_kv *kv = &s->kv;
-    *kv = (struct model_kv){.n_layer = p->n_layer * p->n_pass + o->mtp,
-                            .both = p->bidirectional,
-                            .type_k = o->type_k->id,
-                            .type_v = o->type_v->id};
+    *kv = (struct model_kv){.n_layer = p->n_layer * p->n_pass + o->mtp, .both = p->bidirectional};
     kv->layer = calloc(kv->n_layer, sizeof *kv->layer);
     kv->mtp_first = calloc(s->n_seq, sizeof *kv->mtp_first);
     if (!kv->layer || !kv->mtp_first)
@@ -110,10 +115,9 @@ static bool init(struct model_state *s, const struct model_params *p,
         struct model_kv_layer *layer = &kv->layer[i];
         const uint32_t count = kv->slots[layer->kind].count;
         if (!layer->present || borrow(kv, p, i)) continue;
-        if (!init_tensor(s, &layer->k, &layer->form_k, of->place, ENGINE_KV_Q16_KEYS, o->type_k,
-                         &of->kv, count, err) ||
-            !init_tensor(s, &layer->v, &layer->form_v, of->place, ENGINE_KV_Q16_VALUES, o->type_v,
-                         &of->kv, count, err))
+        if (!init_part(s, layer, MODEL_KV_KEYS, of, o->type_k, count, err) ||
+            !init_part(s, layer, MODEL_KV_VALUES, of, o->type_v, count, err) ||
+            !init_part(s, layer, MODEL_KV_INDEX, of, o->type_k, count, err))
             return false;
     }
     return true;
@@ -221,7 +225,7 @@ static void truncate_kv(struct model_state *s, uint32_t seq, uint32_t length)
     }
 }
 
-/* The rows of one head's keys or values in a layer. */
+/* The rows of one head in a part of a layer. */
 struct rows {
     const struct engine_tensor *t;
     const struct engine_kv_form *form;
@@ -237,24 +241,19 @@ static char *unit_at(const struct rows *r, int32_t slot)
 }
 
 /* Returns the rows of a head; the caller sets `table`. */
-static struct rows rows_of(const struct model_kv_layer *layer, enum engine_kv_q16 what,
-                           int64_t head)
+static struct rows rows_of(const struct model_kv_rows *part, int64_t head)
 {
-    const bool keys = what == ENGINE_KV_Q16_KEYS;
-    const struct engine_tensor *t = keys ? &layer->k : &layer->v;
-    const struct engine_kv_form *form = keys ? &layer->form_k : &layer->form_v;
-    return (struct rows){.t = t,
-                         .form = form,
-                         .data = t->data + head * t->nb[2],
-                         .n = form->rows,
-                         .bytes = form->bytes};
+    return (struct rows){.t = &part->t,
+                         .form = &part->form,
+                         .data = part->t.data + head * part->t.nb[2],
+                         .n = part->form.rows,
+                         .bytes = part->form.bytes};
 }
 
-static void copy_row(const struct model_kv_layer *layer, enum engine_kv_q16 what, int32_t from,
-                     int32_t to)
+static void copy_row(const struct model_kv_rows *part, int32_t from, int32_t to)
 {
-    for (int64_t head = 0; head < layer->k.ne[2]; head++) {
-        const struct rows r = rows_of(layer, what, head);
+    for (int64_t head = 0; part->t.data && head < part->t.ne[2]; head++) {
+        const struct rows r = rows_of(part, head);
         engine_kv_copy(r.t->place, r.form, unit_at(&r, to), (uint32_t)to % r.n, unit_at(&r, from),
                        (uint32_t)from % r.n);
     }
@@ -266,8 +265,7 @@ static void copy_slot(const struct model_kv *kv, int kind, int32_t from, int32_t
     for (uint32_t i = 0; i < kv->n_layer; i++) {
         const struct model_kv_layer *layer = &kv->layer[i];
         if (!layer->present || (int)layer->kind != kind) continue;
-        copy_row(layer, ENGINE_KV_Q16_KEYS, from, to);
-        copy_row(layer, ENGINE_KV_Q16_VALUES, from, to);
+        for (int part = 0; part < MODEL_KV_PARTS; part++) copy_row(&layer->part[part], from, to);
     }
 }
 
@@ -331,7 +329,7 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
  *
  * The bytes are those of layers that attend to all positions, then of those with a window:
  *
- *     [blocks of BLOCK positions][layer][keys, values][head][positions of the block]
+ *     [blocks of BLOCK positions][layer][keys, values, index][head][positions of the block]
  *
  * so that the bytes begin with the beginning of the sequence. The MTP layer has positions from
  * mtp_first on. Positions are rows as in the cache. An int16-quantized cache has groups of
@@ -444,14 +442,13 @@ static bool load_range(const struct rows *r, struct saved_range p, const struct 
            (before + read == all || model_state_skip(from, (all - before - read) * r->bytes, err));
 }
 
-/* Writes, or reads, the keys or values of one layer and block. */
-static bool move_tensor(const struct model_kv_layer *layer, enum engine_kv_q16 what,
-                        const int32_t *table, struct saved_range p, const struct images *images,
-                        const struct model_sink *to, const struct model_state_reader *from,
-                        struct base_error *err)
+/* Writes, or reads, a part of one layer and block. */
+static bool move_part(const struct model_kv_rows *part, const int32_t *table, struct saved_range p,
+                      const struct images *images, const struct model_sink *to,
+                      const struct model_state_reader *from, struct base_error *err)
 {
-    for (int64_t head = 0; head < layer->k.ne[2]; head++) {
-        struct rows r = rows_of(layer, what, head);
+    for (int64_t head = 0; part->t.data && head < part->t.ne[2]; head++) {
+        struct rows r = rows_of(part, head);
         r.table = table;
         if (!(from ? load_range(&r, p, images, from, err)
                    : save_rows(&r, p.first, p.end, images, to, err)))
@@ -486,10 +483,9 @@ static bool move_kind(const struct model_state *s, enum model_kv_kind kind, cons
         for (uint32_t i = 0; i < s->kv.n_layer; i++) {
             const struct model_kv_layer *layer = &s->kv.layer[i];
             const struct saved_range b = in_block(of_layer(s, i, p, mtp_first), block);
-            if (layer->present && layer->kind == kind &&
-                (!move_tensor(layer, ENGINE_KV_Q16_KEYS, table, b, images, to, from, err) ||
-                 !move_tensor(layer, ENGINE_KV_Q16_VALUES, table, b, images, to, from, err)))
-                return false;
+            if (!layer->present || layer->kind != kind) continue;
+            for (int k = 0; k < MODEL_KV_PARTS; k++)
+                if (!move_part(&layer->part[k], table, b, images, to, from, err)) return false;
         }
     return true;
 }
@@ -500,10 +496,10 @@ static bool images_new(struct images *images, const struct model_kv *kv, struct 
     uint64_t bytes = 64;
     bool apart = false;
     for (uint32_t i = 0; i < kv->n_layer; i++) {
-        const struct model_kv_layer *layer = &kv->layer[i];
-        if (layer->present && layer->form_k.bytes > bytes) bytes = layer->form_k.bytes;
-        if (layer->present && layer->form_v.bytes > bytes) bytes = layer->form_v.bytes;
-        apart = apart || (layer->present && engine_tensor_place(&layer->k) > 0);
+        const struct model_kv_rows *part = kv->layer[i].part;
+        for (int k = 0; k < MODEL_KV_PARTS; k++)
+            if (part[k].form.bytes > bytes) bytes = part[k].form.bytes;
+        apart = apart || (kv->layer[i].present && engine_tensor_place(&part[0].t) > 0);
     }
     bytes = (bytes + 63) / 64 * 64;
     images->unit = aligned_alloc(64, bytes);

@@ -1,12 +1,12 @@
 /* models/state/kv_cache.h: keys and values of several sequences.
  *
- * A slot stores a position's keys and values of one layer. Layers of one kind (those that attend to
- * all positions, those with a sliding window) share the numbering of slots; each layer has its own
- * pool of slots. Each sequence has a block table, which names the slot of each of its positions;
- * the attention op reads slots through these tables, so callers do not depend on where a position
- * is stored. A slot has a count of the sequences whose tables name it: a fork copies a table, and
- * if a unit has several slots, the rows of an incomplete last group. Only the sequence that
- * reserved a slot writes it, once; a slot is free when its count is 0.
+ * A slot stores a position's keys and values of one layer, and its key of an indexer. Layers of one
+ * kind (those that attend to all positions, those with a sliding window) share the numbering of
+ * slots; each layer has its own pool of slots. Each sequence has a block table, which names the
+ * slot of each of its positions; the attention op reads slots through these tables, so callers do
+ * not depend on where a position is stored. A slot has a count of the sequences whose tables name
+ * it: a fork copies a table, and if a unit has several slots, the rows of an incomplete last group.
+ * Only the sequence that reserved a slot writes it, once; a slot is free when its count is 0.
  *
  *     positions of sequence 0     0   1   2   3
  *       their slots               0   1   2   3
@@ -26,10 +26,19 @@
 
 enum model_kv_kind { MODEL_KV_FULL, MODEL_KV_SLIDING, MODEL_KV_KINDS };
 
+/* What a layer caches for each position: keys, values, and the keys of an indexer, which chooses
+ * the keys that a query attends to. */
+enum model_kv_part { MODEL_KV_KEYS, MODEL_KV_VALUES, MODEL_KV_INDEX, MODEL_KV_PARTS };
+
+struct model_kv_rows {
+    struct engine_tensor t; /* [heads][units][..]: units of slots in the form of the device; no
+                               data: the layer has none */
+    struct engine_kv_form form;
+    enum quant_id type; /* of the values that the form stores */
+};
+
 struct model_kv_layer {
-    /* [KH][units][..]: units of slots in the form of the layer's device */
-    struct engine_tensor k, v;
-    struct engine_kv_form form_k, form_v;
+    struct model_kv_rows part[MODEL_KV_PARTS];
     enum model_kv_kind kind;
     bool present; /* the layer keeps keys and values */
 };
@@ -52,8 +61,7 @@ struct model_kv {
     bool chunked; /* sliding layers attend to positions from a multiple of `window` on */
     struct model_kv_slots slots[MODEL_KV_KINDS];
     uint32_t *mtp_first; /* [n_seq]: the MTP layer has keys and values only from this position on */
-    enum quant_id type_k, type_v;
-    bool is_coded; /* a layer's units have several slots */
+    bool is_coded;       /* a layer's units have several slots */
 };
 
 /* The inputs of a graph; NULL for a kind that the model has no layer of. */

@@ -137,14 +137,28 @@ infer embed -m "$work/e5-small.gguf" -p hi --prefix 'query: '
 cmp -s "$work/out" "$work/first" || bad '--prefix is not the text before'
 infer embed -m "$work/random.gguf" -p hi --as query
 status 2
-err_line '^infer: --as: the prefixes of this model are not known: give one with --prefix$'
+err_like '^infer: --as: the prefixes of this model are not known: give one with --prefix$'
 
 begin decoders_make_embeddings_too
 infer embed -m "$work/random.gguf" -p hi
 status 0
+err_like 'no pooling_type: a model that writes texts'
 cp "$work/out" "$work/first"
 infer embed -m "$work/random.gguf" -p hi --pooling last
 cmp -s "$work/out" "$work/first" || bad 'the usual row of a decoder is not the last'
+
+begin texts_come_from_one_place
+echo one >"$lines"
+for other in '-p hi' "-f $lines" --lines; do
+    # shellcheck disable=SC2086
+    infer embed "$work/one" $other
+    status 2
+    err_line "one: a file is one text, which contradicts ${other%% *}; give one of them"
+done
+echo hello >"$lines"
+with_lines embed
+status 2
+err_line '^infer: line 1: JSON: .*; --lines reads plain text$'
 
 begin encoders_write_no_text
 infer -p hi
@@ -202,6 +216,9 @@ err_line 'made with another model'
 infer similar one --index "$lines"
 status 2
 err_line 'no index'
+infer similar one --index "$work/none"
+status 2
+err_line 'none: cannot read: No such file'
 head -c 300 "$work/index" >"$work/cut"
 infer similar one --index "$work/cut"
 status 2

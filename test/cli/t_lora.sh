@@ -203,6 +203,66 @@ infer merge-lora "$work/m.gguf" "$work/x.gguf" --lora "$work/alora.gguf"
 status 2
 err_line 'an activated adapter'
 
+begin embeddings_and_scores
+"$make_model" "$work/bert.gguf" arch=bert ctx=64 keys=pooling_type=1 with='cls.weight=64 cls.output.weight=1' || exit 1
+"$make_adapter" "$work/bert.gguf" "$work/c.gguf" rank=4 alpha=8 without=token_types || exit 1
+"$make_adapter" "$work/bert.gguf" "$work/cls.gguf" rank=4 alpha=8 only=cls. || exit 1
+e="-m $work/bert.gguf"
+row() { sed -n "$1s/.*\"tokens\"/\"tokens\"/p" "$work/out"; } # that of line N of the output
+infer embed $e -p 'one two'
+base_row=$(row 1)
+infer embed $e -p 'one two' --lora "$work/c.gguf"
+status 0
+with_c=$(row 1)
+other "$with_c" "$base_row"
+infer embed $e -p 'one two' --lora "$work/c.gguf:0.5"
+half=$(row 1)
+other "$half" "$with_c"
+infer embed $e -p 'one two' --lora "$work/c.gguf:0"
+equal "$(row 1)" "$base_row"
+printf '%s\n' '"one two"' '{"text":"one two","lora":[]}' '{"text":"one two","lora":"c:0.5"}' '"three"' \
+    '{"text":"one two","lora":["c.gguf"],"id":7}' '{"text":"one two","lora":null}' >"$work/lines"
+input=$work/lines
+for way in '-np 1' '-np 4 -t 3 --isa scalar'; do
+    infer embed $e --lora "$work/c.gguf" $way
+    status 0
+    n=0
+    for want in "$with_c" "$base_row" "$half" '' "$with_c" "$with_c"; do
+        n=$((n + 1))
+        [ -z "$want" ] || equal "$(row $n)" "$want"
+    done
+done
+for wrong in '"d"' '3' '["c",3]'; do
+    echo "{\"text\":\"one\",\"lora\":$wrong}" >"$work/lines"
+    infer embed $e --lora "$work/c.gguf"
+    status 2
+    err_line '^infer: line 1: .*lora'
+done
+printf '%s\n' one 'two three' four >"$work/lines"
+infer rerank $e 'one?' --in-order
+cp "$work/out" "$work/base"
+for name in c cls; do
+    infer rerank $e 'one?' --in-order --lora "$work/$name.gguf"
+    status 0
+    ! cmp -s "$work/out" "$work/base" || bad "rerank: $name has no effect"
+done
+infer rerank $e 'one?' --in-order --lora "$work/cls.gguf:0"
+cmp -s "$work/out" "$work/base" || bad 'rerank: a scale of 0 has an effect'
+infer similar $e one
+cp "$work/out" "$work/base"
+infer similar $e one --lora "$work/c.gguf" -o "$work/idx"
+status 0
+! cmp -s "$work/out" "$work/base" || bad 'similar: no effect'
+cp "$work/out" "$work/base"
+infer similar $e one --lora "$work/c.gguf" --index "$work/idx"
+cmp -s "$work/out" "$work/base" || bad 'similar: other lines from the index'
+for other in '' "--lora $work/c.gguf:0.5" "--lora $work/cls.gguf"; do
+    infer similar $e one --index "$work/idx" $other
+    status 2
+    err_line 'made with another model or other adapters'
+done
+input=
+
 begin what_does_not_fit_the_model
 "$make_model" "$work/wide.gguf" vocab=320 embd=96 ctx=512 || exit 1
 "$make_model" "$work/qwen.gguf" arch=qwen2 vocab=320 || exit 1
@@ -249,6 +309,9 @@ PYTHON
     equal "$got" "$base"
     answer $m -p "$long" --control-vector "$work/v.gguf" --cache "$work/cache"
     cached 0
+    infer embed $e -p 'one two' --control-vector "$work/v.gguf"
+    status 0
+    other "$(row 1)" "$base_row"
     for wrong in 'v0:direction.0: not "direction.N" for a layer' 'v9:direction.9: the model has no layer' \
         'vw:direction.1: not F32 of the length of the model' 'a:.*: not "direction.N"'; do
         infer run $m -p x --control-vector "$work/${wrong%%:*}.gguf"

@@ -263,14 +263,32 @@ add_block(int64_t n_steps, const float *w, const float *x, int n_rows, int n_col
     }
 }
 
+/* The tree over the lanes of 8 vectors in memory, sums[0][0], sums[1][0] ..: the first additions
+ * are of halves that loads divide, which leaves half of the shuffles of tree16. */
+TARGET INLINE __m256 tree8(const __m512 (*sums)[COLS])
+{
+    __m256 a[8], b[4], e[2];
+    EACH (i, 8) {
+        const float *v = (const float *)&sums[i][0];
+        a[i] = _mm256_add_ps(_mm256_load_ps(v), _mm256_load_ps(v + 8));
+    }
+    EACH (i, 4) /* rows i and i + 4 */
+        b[i] = _mm256_add_ps(_mm256_blend_ps(a[i], a[i + 4], 0xf0),
+                             _mm256_permute2f128_ps(a[i], a[i + 4], 0x21));
+    EACH (i, 2)
+        e[i] = _mm256_add_ps(_mm256_blend_ps(b[2 * i], b[2 * i + 1], 0xcc),
+                             _mm256_shuffle_ps(b[2 * i], b[2 * i + 1], 0x4e));
+    return _mm256_add_ps(_mm256_shuffle_ps(e[0], e[1], 0x88), _mm256_shuffle_ps(e[0], e[1], 0xdd));
+}
+
 TARGET INLINE void store_block(const block_sums sums, int n_rows, int n_cols, float *const *out)
 {
-    for (int r = 0; r < n_rows; r += 4)
-        for (int c = 0; c < n_cols; c += 4) {
-            __m512 v[16];
-            EACH (i, 16) v[i] = sums[r + i / 4][c + i % 4];
-            store4x4(tree16(v), r, n_rows - r, n_cols - c, out + c);
-        }
+    for (int r = 0; r < n_rows; r += 8) {
+        const __mmask8 rows = (__mmask8)(n_rows - r < 8 ? (1 << (n_rows - r)) - 1 : 255);
+        for (int c = 0; c < n_cols; c++)
+            _mm256_mask_storeu_ps(out[c] + r, rows,
+                                  tree8((const __m512(*)[COLS])(const void *)&sums[r][c]));
+    }
 }
 
 TARGET static void product_f32(int64_t n_steps, const float *w, const float *x, int n_rows,
