@@ -16,8 +16,9 @@ struct engine_gpu_op {
 #define ENGINE_GPU_OPS(OP)                                                                         \
     OP(mul_mat)                                                                                    \
     OP(add)                                                                                        \
-    OP(sub) OP(mul) OP(div) OP(glu) OP(unary) OP(scale) OP(clamp) OP(softcap) OP(get_rows)         \
-        OP(norm) OP(rms_norm) OP(l2_norm) OP(rope) OP(set_kv_q16) OP(attention)
+    OP(sub)                                                                                        \
+    OP(mul) OP(div) OP(glu) OP(unary) OP(scale) OP(clamp) OP(softcap) OP(get_rows) OP(norm)        \
+        OP(rms_norm) OP(l2_norm) OP(rope) OP(set_kv_q16) OP(attention)
 
 #define ENGINE_GPU_DECLARE(name) extern const struct engine_gpu_op engine_gpu_op_##name;
 ENGINE_GPU_OPS(ENGINE_GPU_DECLARE)
