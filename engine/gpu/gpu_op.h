@@ -13,10 +13,11 @@ struct engine_gpu_op {
 };
 
 /* The ops of a GPU: mul_mat is in gpu_mul_mat.c, the others are in gpu_rows.c. */
+/* clang-format off */
 #define ENGINE_GPU_OPS(OP)                                                                         \
-    OP(mul_mat)                                                                                    \
-    OP(add) OP(sub) OP(mul) OP(div) OP(glu) OP(unary) OP(scale) OP(clamp) OP(softcap) OP(get_rows) \
-        OP(norm) OP(rms_norm) OP(l2_norm) OP(rope) OP(set_kv_q16) OP(attention)
+    OP(mul_mat) OP(add) OP(sub) OP(mul) OP(div) OP(glu) OP(unary) OP(scale) OP(clamp) OP(softcap)  \
+    OP(get_rows) OP(norm) OP(rms_norm) OP(l2_norm) OP(rope) OP(set_kv_q16) OP(attention)
+/* clang-format on */
 
 #define ENGINE_GPU_DECLARE(name) extern const struct engine_gpu_op engine_gpu_op_##name;
 ENGINE_GPU_OPS(ENGINE_GPU_DECLARE)

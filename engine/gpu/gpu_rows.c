@@ -141,7 +141,7 @@ static void set_kv_launch(struct engine_gpu *gpu, const struct engine_tensor *no
         .x = described(node->src[0]),
         .slots = described(node->src[2]),
         .values = node->params.set_kv_q16.what == ENGINE_KV_Q16_VALUES,
-        .bfloat = quant_type_by_id(node->params.set_kv_q16.as)->act == &quant_act_bf16,
+        .bfloat = quant_type_by_id(node->params.set_kv_q16.as)->act->layout == QUANT_LAYOUT_BF16,
     };
     const struct engine_gpu_grid grid = {engine_gpu_row_blocks(engine_tensor_rows(node->src[0])), 1,
                                          ENGINE_GPU_THREADS, 0};
