@@ -27,11 +27,13 @@ RELEASED  := $(word 2,$(file < VERSION))
 SOVERSION := 0
 CPPFLAGS += -I. -D_GNU_SOURCE -DPCRE2_CODE_UNIT_WIDTH=8 -DINFER_VERSION='"$(VERSION)"' \
             -DINFER_RELEASED='"$(RELEASED)"'
-# -fPIC with hidden symbols: the same objects make the program and the shared library.
+# -fPIC with hidden symbols: the same objects make the program and the shared library. Sections of
+# their own: what a program does not use is left out. Tables for unwinding would be installed, 0.2 MB.
 ALL_CFLAGS := -std=gnu17 $(CFLAGS) $(WARNINGS) -ffp-contract=off -fno-math-errno \
-              -fno-trapping-math -fPIC -fvisibility=hidden -pthread $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
+              -fno-trapping-math -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
+              -fno-asynchronous-unwind-tables -pthread $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
               -fno-omit-frame-pointer)
-LDFLAGS  += -pthread -Wl,--build-id $(if $(SAN),-fsanitize=$(SAN))
+LDFLAGS  += -pthread -Wl,--build-id -Wl,--gc-sections $(if $(SAN),-fsanitize=$(SAN))
 LDLIBS   := -lpcre2-8 -lutf8proc -ljansson -ldl -lm
 CLI_LIBS := -ledit # line editing in `infer chat`
 
@@ -138,6 +140,11 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 # Files of a level of 64-bit ARM are compiled for it: some compilers have its intrinsics only then.
 %_dotprod.o: ALL_CFLAGS += -march=armv8.2-a+dotprod
 %_i8mm.o: ALL_CFLAGS += -march=armv8.2-a+dotprod+i8mm
+
+# Scalar forms of every op and code book, which -O3 unrolls to 0.16 MB more: processors with AVX2 or
+# NEON have kernels instead.
+SCALAR := engine/cpu/isa/vec_scalar quant/super/book_types
+$(SCALAR:%=$(BUILD)/%.o): private ALL_CFLAGS := $(subst -O3,-O2,$(ALL_CFLAGS))
 
 # Changes a file only if its text changes; +: also in a dry run, which otherwise takes it for changed.
 keep = +@mkdir -p $(BUILD); echo '$(1)' | cmp -s - $@ || echo '$(1)' > $@

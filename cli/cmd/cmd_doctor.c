@@ -26,7 +26,7 @@ struct doctor {
     struct base_buffer model;
     uint64_t model_bytes;
     struct base_error model_error;
-    bool has_blas, has_gpu_code;
+    bool has_blas;
     struct engine_gpu_facts gpu;
     struct base_error gpu_error;
     struct cli_sandbox_facts sandbox;
@@ -96,9 +96,7 @@ static bool collect(struct doctor *d, struct base_error *err)
         return false;
     }
     struct engine_blas *blas = engine_blas_open(&ignored);
-    size_t size;
     d->has_blas = blas != NULL;
-    d->has_gpu_code = engine_gpu_code(&size) != NULL;
     d->gpu_error = BASE_ERROR_INIT;
     (void)engine_gpu_find(&(struct engine_gpu_options){.library = ENGINE_GPU_LIBRARY}, &d->gpu,
                           &d->gpu_error);
@@ -237,8 +235,8 @@ static void text_memory(const struct doctor *d, struct base_buffer *out)
         base_buffer_add_format(out, "%s, compute capability %d.%d, %.1f GB", d->gpu.name,
                                d->gpu.major, d->gpu.minor, (double)d->gpu.memory / 1e9);
     base_buffer_add_format(out, "\nGPU code      %s\nsandbox       %s",
-                           d->has_gpu_code ? "built in (no command uses it yet)"
-                                           : "not built in (infer was compiled without clang)",
+                           engine_gpu_has_code ? "built in (no command uses it yet)"
+                                               : "not built in (infer was compiled without clang)",
                            d->sandbox.seccomp
                                ? "seccomp: no file, program or network once all is open"
                                : "no seccomp: files, programs and the network stay open");
@@ -307,7 +305,7 @@ static void add_json(const struct doctor *d, struct base_buffer *out)
     base_buffer_add_format(out,
                            "\"int8_multiply_adds_per_second\":%.0f},\n\"openblas\":%s,\"gpu\":{",
                            d->int8, d->has_blas ? "true" : "false");
-    base_buffer_add_format(out, "\"code\":%s,", d->has_gpu_code ? "true" : "false");
+    base_buffer_add_format(out, "\"code\":%s,", engine_gpu_has_code ? "true" : "false");
     base_buffer_add_string(out, "name", d->gpu_error.code ? NULL : d->gpu.name);
     base_buffer_add_text(out, ",");
     json_bytes(out, "memory", !d->gpu_error.code, d->gpu.memory);

@@ -3,7 +3,8 @@
 #include "engine/gpu/gpu_code.h"
 
 #ifdef ENGINE_GPU_PTX
-__asm__(".section .rodata\n"
+const bool engine_gpu_has_code = true;
+__asm__(".section .rodata.engine_gpu_ptx, \"a\"\n"
         "engine_gpu_ptx: .incbin \"" ENGINE_GPU_PTX "\"\n"
         "engine_gpu_ptx_end:\n"
         ".previous\n");
@@ -15,6 +16,7 @@ const char *engine_gpu_code(size_t *size)
     return engine_gpu_ptx;
 }
 #else
+const bool engine_gpu_has_code = false;
 const char *engine_gpu_code(size_t *size)
 {
     *size = 0;
