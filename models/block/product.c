@@ -118,7 +118,11 @@ struct engine_tensor *model_rows_of(const struct model_builder *b, struct engine
     for (uint32_t i = 0; b->adapters && i < b->adapters->count; i++) {
         struct model_adapter_part *part = model_adapter_part_of(b->adapters, i, table, true);
         if (!part) continue;
-        x = engine_add_low_rank(b->g, x, engine_get_rows(b->g, &part->a, ids), &part->b,
+        struct engine_tensor *a = &part->a;
+        if (table->view_of) /* a part of the rows */
+            a = engine_view(b->g, a, 2, (int64_t[]){a->ne[0], table->ne[1]}, NULL,
+                            table->view_offset / table->nb[1] * a->nb[1]);
+        x = engine_add_low_rank(b->g, x, engine_get_rows(b->g, a, ids), &part->b,
                                 b->adapter_scale[i], part->factor, NULL);
     }
     return x;
@@ -148,6 +152,7 @@ struct engine_tensor *model_linear_as(const struct model_builder *b, const struc
                               : l->columns  ? engine_mul_mat_columns(b->g, l->weight, l->columns, x)
                                             : engine_mul_mat(b->g, l->weight, x);
     y = finish(b, l, role, y);
+    if (l->transposed) model_adapters_refuse(b, l->weight);
     adapt(b, &l->weight, 1, x, &y);
     return y;
 }
