@@ -328,7 +328,7 @@ $(addprefix $(BUILD)/man/,bash zsh fish): $(BUILD)/man/%: $(BUILD)/infer
 	@mkdir -p $(@D)
 	$(BUILD)/infer completion $(@F) > $@
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SUPPORT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) $(BUILD)/test/fake_cuda.d $(GPU_PTX:.ptx=.gpu.d) $(TEST_SRC:%.c=$(BUILD)/%.d) $(TOOL_SRC:%.c=$(BUILD)/%.d) \
+-include $(LIB_OBJ:.o=.d) $(LOADER_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SUPPORT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) $(BUILD)/test/fake_cuda.d $(GPU_PTX:.ptx=.gpu.d) $(TEST_SRC:%.c=$(BUILD)/%.d) $(TOOL_SRC:%.c=$(BUILD)/%.d) \
          $(FUZZ_SEED_BIN:=.d) $(BUILD)/test/fuzz_main.d
 
 # Fuzz targets (test/fuzz.h): build/fuzz/TARGET CORPUS, with the seeds of test/data/fuzz/TARGET. The kernels

@@ -239,81 +239,13 @@ const float *infer_session_logits(const struct infer_session *s)
 
 /* ---- Sampling ---- */
 
-enum setting_kind { SETTING_FLOAT, SETTING_INTEGER };
-struct setting {
-    const char *name;
-    enum setting_kind kind;
-    size_t at;
-};
-#define REAL(name)                                                                                 \
-    {                                                                                              \
-#name, SETTING_FLOAT, offsetof(struct sample_options, name)                                \
-    }
-#define WHOLE(name)                                                                                \
-    {                                                                                              \
-#name, SETTING_INTEGER, offsetof(struct sample_options, name)                              \
-    }
-static const struct setting settings_known[] = {
-    REAL(temp),
-    REAL(dynatemp_range),
-    REAL(dynatemp_exponent),
-    WHOLE(top_k),
-    REAL(top_p),
-    REAL(min_p),
-    REAL(typical_p),
-    REAL(top_n_sigma),
-    REAL(xtc_probability),
-    REAL(xtc_threshold),
-    REAL(repeat_penalty),
-    REAL(frequency_penalty),
-    REAL(presence_penalty),
-    WHOLE(repeat_last_n),
-    REAL(dry_multiplier),
-    REAL(dry_base),
-    WHOLE(dry_allowed_length),
-    WHOLE(dry_last_n),
-    WHOLE(mirostat),
-    REAL(mirostat_tau),
-    REAL(mirostat_eta),
-    REAL(adaptive_target),
-    REAL(adaptive_decay),
-    WHOLE(seed),
-};
-
-/* Reads one "NAME=NUMBER" of text[size]. */
-static bool read_setting(const char *text, size_t size, struct sample_options *o,
-                         struct base_error *err)
-{
-    const char *equals = memchr(text, '=', size);
-    const size_t n = equals ? (size_t)(equals - text) : size,
-                 count = sizeof settings_known / sizeof *settings_known;
-    size_t i = 0;
-    char *end;
-    while (i < count &&
-           (strlen(settings_known[i].name) != n || memcmp(settings_known[i].name, text, n) != 0))
-        i++;
-    if (i == count || !equals)
-        return base_fail(err, BASE_USAGE, "settings: '%.*s' is not NAME=NUMBER of a sampler",
-                         (int)(size < 60 ? size : 60), text);
-    char *member = (char *)o + settings_known[i].at;
-    errno = 0;
-    if (settings_known[i].kind == SETTING_FLOAT)
-        *(float *)member = strtof(equals + 1, &end);
-    else
-        *(int64_t *)member = strtoll(equals + 1, &end, 10);
-    if (end == equals + 1 || end != text + size || errno != 0)
-        return base_fail(err, BASE_USAGE, "settings: '%.*s': not such a number",
-                         (int)(size < 60 ? size : 60), text);
-    return true;
-}
-
 static bool read_settings(const struct infer_model *m, const char *settings,
                           struct sample_options *o, struct base_error *err)
 {
     *o = sample_options_default();
     o->level = m->engine->options.level;
     for (const char *c = settings ? settings : ""; *(c += strspn(c, " ")); c += strcspn(c, " "))
-        if (!read_setting(c, strcspn(c, " "), o, err)) return false;
+        if (!sample_options_set(o, c, strcspn(c, " "), err)) return false;
     return sample_options_check(o, err);
 }
 

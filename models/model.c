@@ -31,7 +31,7 @@ static void collect_facts(struct model *m)
     memcpy(m->facts.n_unused, m->weights.n_unused, sizeof m->facts.n_unused);
     for (uint64_t i = 0; i < gguf_tensor_count(m->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(m->file, i);
-        if (t->type->act || t->type->interleave)
+        if (quant_type_has_weights(t->type))
             m->facts.n_params += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
         m->facts.weight_bytes += t->size;
         m->facts.n_predictors +=

@@ -350,6 +350,12 @@ bool quant_row_bytes(const struct quant_type *type, uint64_t k, uint64_t *bytes)
 /* As quant_row_bytes, for a k that is known to fit. */
 int64_t quant_row_size(const struct quant_type *type, int64_t k);
 
+/* Whether the elements are weights: not of integers, and not of copies by columns. */
+static inline bool quant_type_has_weights(const struct quant_type *type)
+{
+    return type->act || type->interleave;
+}
+
 /* The type of the rows of an interleaved type, if quant_row_separate can write them; otherwise
  * NULL. */
 const struct quant_type *quant_type_plain(const struct quant_type *type);

@@ -2,9 +2,11 @@
  *
  * The chain contains only the stages that their options switch on. */
 #include "sample/chain.h"
+#include <errno.h>
 #include <float.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* in the default order */
@@ -199,6 +201,39 @@ struct sample_options sample_options_default(void)
 }
 
 /* This form of the comparison is false for NaN. */
+/* Returns the row of a name, also of the seed, which has no range. */
+static const struct parameter *parameter_of(const char *name, size_t size)
+{
+    static const struct parameter seed = {
+        .name = "seed", .at = offsetof(struct sample_options, seed), .whole = true};
+    if (size == strlen(seed.name) && memcmp(name, seed.name, size) == 0) return &seed;
+    for (int i = 0; i < N_PARAMETERS; i++)
+        if (size == strlen(parameters[i].name) && memcmp(name, parameters[i].name, size) == 0)
+            return &parameters[i];
+    return NULL;
+}
+
+bool sample_options_set(struct sample_options *o, const char *text, size_t size,
+                        struct base_error *err)
+{
+    const char *equals = memchr(text, '=', size);
+    const struct parameter *p = equals ? parameter_of(text, (size_t)(equals - text)) : NULL;
+    const int shown = (int)(size < 60 ? size : 60);
+    char *end;
+    if (!p)
+        return base_fail(err, BASE_USAGE, "settings: '%.*s' is not NAME=NUMBER of a sampler", shown,
+                         text);
+    void *member = (char *)o + p->at;
+    errno = 0;
+    if (p->whole)
+        *(int64_t *)member = strtoll(equals + 1, &end, 10);
+    else
+        *(float *)member = strtof(equals + 1, &end);
+    if (end == equals + 1 || end != text + size || errno != 0)
+        return base_fail(err, BASE_USAGE, "settings: '%.*s': not such a number", shown, text);
+    return true;
+}
+
 static bool ranges_check(const struct sample_options *o, struct base_error *err)
 {
     for (int i = 0; i < N_PARAMETERS; i++) {

@@ -107,6 +107,11 @@ struct sample_options {
 };
 struct sample_options sample_options_default(void);
 
+/* Sets a number among the options, or the seed, from text[size], "NAME=NUMBER" with the member's
+ * name. Fails with BASE_USAGE for another name or text; the range is checked with all options. */
+bool sample_options_set(struct sample_options *options, const char *text, size_t size,
+                        struct base_error *err);
+
 /* Checks the options; sample_new does so too. Fails with BASE_USAGE, whose item is the member's
  * name, for a value out of range, an unknown or repeated name in `samplers`, and contradicting
  * options. */

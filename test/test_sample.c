@@ -475,6 +475,28 @@ static void adaptive_p_learns_only_from_what_it_drew(void **state)
     sample_free(never);
 }
 
+static bool set_number(struct sample_options *o, const char *text, struct base_error *err)
+{
+    *err = BASE_ERROR_INIT;
+    return sample_options_set(o, text, strlen(text), err);
+}
+
+static void numbers_are_set_by_their_names(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"temp",       "temp=", "temp=x", "temp=1 ", "top_k=1.5",
+                                        "samplers=1", "=1",    "tem=1",  "seed=-"};
+    struct base_error err;
+    struct sample_options o = sample_options_default();
+    assert_true(set_number(&o, "temp=0.25", &err) && set_number(&o, "top_k=7", &err) &&
+                set_number(&o, "seed=123", &err));
+    assert_true(o.temp == 0.25f && o.top_k == 7 && o.seed == 123);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_false(set_number(&o, wrong[i], &err));
+        assert_int_equal(err.code, BASE_USAGE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,6 +513,7 @@ int main(void)
         cmocka_unit_test(large_vocabularies_equal_the_naive_chain),
         cmocka_unit_test(xtc_counts_the_weight_of_a_long_tail),
         cmocka_unit_test(adaptive_p_learns_only_from_what_it_drew),
+        cmocka_unit_test(numbers_are_set_by_their_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ struct cli_gguf_sums cli_gguf_sum(const struct gguf_file *file)
         s.count[t->type->id]++;
         s.bytes_of[t->type->id] += t->size;
         s.bytes += t->size;
-        if (t->type->act || t->type->interleave) /* copies by columns are no weights */
+        if (quant_type_has_weights(t->type)) /* copies by columns are no weights */
             s.elements += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
     }
     return s;

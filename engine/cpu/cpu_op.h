@@ -54,6 +54,13 @@ static inline int64_t engine_round_up(int64_t n, int64_t unit)
 {
     return (n + unit - 1) / unit * unit;
 }
+/* Reserves `bytes` of scratch at *at, rounded up to cache lines; returns their offset. */
+static inline int64_t engine_scratch_reserve(int64_t *at, int64_t bytes)
+{
+    const int64_t here = *at;
+    *at += engine_round_up(bytes, 64);
+    return here;
+}
 
 static inline int64_t engine_min(int64_t a, int64_t b)
 {

@@ -145,20 +145,27 @@ static void *new_image(const struct model_state *s, uint32_t seq)
     return malloc(most);
 }
 
-static bool save(const struct model_state *s, uint32_t seq, const struct model_sink *to,
-                 struct base_error *err)
+/* Writes the rows of all layers, or reads them if `from` is not NULL. */
+static bool move_rows(const struct model_state *s, uint32_t seq, const struct model_sink *to,
+                      const struct model_state_reader *from, struct base_error *err)
 {
-    if (!s->cross.layer) return true;
     void *image = new_image(s, seq);
-    bool ok = image || base_fail(err, BASE_NO_MEMORY, "no memory to save a sequence");
+    bool ok = image ||
+              base_fail(err, BASE_NO_MEMORY, "no memory to %s a sequence", from ? "load" : "save");
     for (uint32_t i = 0; ok && i < 2 * s->cross.n_layer; i++) {
         const struct engine_tensor *t = tensor_of(&s->cross, i);
         uint64_t bytes;
-        const char *from = rows_of(s, t, seq, &bytes);
-        ok = to->write(to->user, model_state_get(t, from, bytes, image), bytes, err);
+        char *data = rows_of(s, t, seq, &bytes);
+        ok = model_state_move(t, data, bytes, image, to, from, err);
     }
     free(image);
     return ok;
+}
+
+static bool save(const struct model_state *s, uint32_t seq, const struct model_sink *to,
+                 struct base_error *err)
+{
+    return !s->cross.layer || move_rows(s, seq, to, NULL, err);
 }
 
 static void make_room(struct model_state *s, uint32_t seq, uint32_t length,
@@ -175,18 +182,7 @@ static bool load(struct model_state *s, uint32_t seq, uint32_t length,
     (void)length;
     (void)o;
     if (!s->cross.layer || from->part > 0) return true; /* the first reader reads everything */
-    void *image = new_image(s, seq);
-    bool ok = image || base_fail(err, BASE_NO_MEMORY, "no memory to load a sequence");
-    for (uint32_t i = 0; ok && i < 2 * s->cross.n_layer; i++) {
-        const struct engine_tensor *t = tensor_of(&s->cross, i);
-        uint64_t bytes;
-        char *to = rows_of(s, t, seq, &bytes);
-        void *room = model_state_room(t, to, image);
-        ok = model_state_read(from, room, bytes, err);
-        if (ok) model_state_put(t, to, room, bytes);
-    }
-    free(image);
-    return ok;
+    return move_rows(s, seq, NULL, from, err);
 }
 
 const struct model_state_kind model_state_cross = {.name = "cross",

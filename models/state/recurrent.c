@@ -256,15 +256,8 @@ static bool move_slot(const struct model_recurrent *r, int32_t slot, void *image
     for (uint32_t i = 0; i < r->n_layer * PARTS; i++) {
         const struct engine_tensor *t = part_of(r, i);
         const uint64_t bytes = slot_bytes(r, t);
-        if (bytes == 0) continue;
         char *data = t->data + (uint64_t)slot * bytes;
-        if (from) {
-            void *room = model_state_room(t, data, image);
-            if (!model_state_read(from, room, bytes, err)) return false;
-            model_state_put(t, data, room, bytes);
-        } else if (!to->write(to->user, model_state_get(t, data, bytes, image), bytes, err)) {
-            return false;
-        }
+        if (bytes > 0 && !model_state_move(t, data, bytes, image, to, from, err)) return false;
     }
     return true;
 }

@@ -58,6 +58,17 @@ void model_state_put(const struct engine_tensor *t, char *to, const void *bytes,
         memcpy(to, bytes, size);
 }
 
+bool model_state_move(const struct engine_tensor *t, char *data, uint64_t size, void *image,
+                      const struct model_sink *to, const struct model_state_reader *from,
+                      struct base_error *err)
+{
+    if (!from) return to->write(to->user, model_state_get(t, data, size, image), size, err);
+    void *room = model_state_room(t, data, image);
+    if (!model_state_read(from, room, size, err)) return false;
+    model_state_put(t, data, room, size);
+    return true;
+}
+
 bool model_state_init(struct model_state *s, const struct model_params *p,
                       const struct model_state_options *o, struct base_error *err)
 {

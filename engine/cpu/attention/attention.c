@@ -29,14 +29,6 @@ enum {
 static const int64_t PARTIAL_BUDGET = 64 << 20;
 static const float LN_2 = 0x1.62e430p-1f;
 
-/* Reserves `bytes` of scratch at *at, rounded up to cache lines. */
-static int64_t place(int64_t *at, int64_t bytes)
-{
-    int64_t here = *at;
-    *at += engine_round_up(bytes, 64);
-    return here;
-}
-
 static void layout_scratch(struct attention_layout *l)
 {
     const int64_t pad = l->d_pad > l->dv_pad ? l->d_pad : l->dv_pad;
@@ -45,16 +37,18 @@ static void layout_scratch(struct attention_layout *l)
     l->value_bytes = engine_attn_value_bytes(l->dv);
     int64_t at = 0;
     l->query_bytes = engine_round_up(l->float_keys ? l->d * 4 : (l->d + 1) / 2 * 4, 64);
-    l->query_at = place(&at, l->block_rows * l->query_bytes);
-    l->query_scale_at = place(&at, l->block_rows * 4);
-    l->key_at = place(&at, l->float_keys ? CHUNK * l->d_pad * 4 : groups * l->key_bytes);
-    l->value_at = place(&at, l->float_values ? CHUNK * l->dv_pad * 4 : groups * l->value_bytes);
-    l->decoded_at = place(&at, ENGINE_ATTN_GROUP * pad * 4);
-    l->offset_at = place(&at, CHUNK * 4);
-    l->inverse_at = place(&at, CHUNK * 4);
-    l->tile_at = place(&at, sizeof(struct engine_attn_tile));
-    l->tile_partials_at = place(&at, TILE * partial);
-    l->sums_at = place(&at, l->block_rows * partial);
+    l->query_at = engine_scratch_reserve(&at, l->block_rows * l->query_bytes);
+    l->query_scale_at = engine_scratch_reserve(&at, l->block_rows * 4);
+    l->key_at =
+        engine_scratch_reserve(&at, l->float_keys ? CHUNK * l->d_pad * 4 : groups * l->key_bytes);
+    l->value_at = engine_scratch_reserve(&at, l->float_values ? CHUNK * l->dv_pad * 4
+                                                              : groups * l->value_bytes);
+    l->decoded_at = engine_scratch_reserve(&at, ENGINE_ATTN_GROUP * pad * 4);
+    l->offset_at = engine_scratch_reserve(&at, CHUNK * 4);
+    l->inverse_at = engine_scratch_reserve(&at, CHUNK * 4);
+    l->tile_at = engine_scratch_reserve(&at, sizeof(struct engine_attn_tile));
+    l->tile_partials_at = engine_scratch_reserve(&at, TILE * partial);
+    l->sums_at = engine_scratch_reserve(&at, l->block_rows * partial);
     l->worker_bytes = at;
 }
 

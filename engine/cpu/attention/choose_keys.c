@@ -39,13 +39,6 @@ struct run {
     char *local; /* the worker's scratch */
 };
 
-static int64_t place(int64_t *at, int64_t bytes)
-{
-    int64_t here = *at;
-    *at += engine_round_up(bytes, 64);
-    return here;
-}
-
 static struct layout layout_of(const struct engine_tensor *dst)
 {
     const struct engine_tensor *q = dst->src[ENGINE_CHOOSE_Q], *k = dst->src[ENGINE_CHOOSE_K];
@@ -60,11 +53,13 @@ static struct layout layout_of(const struct engine_tensor *dst)
     const int64_t each = l.n_lists * l.n_positions * 4;
     l.group = engine_max(1, engine_min(l.n_tokens, GROUP_BUDGET / each));
     l.query_bytes = engine_round_up((l.d + 1) / 2 * 4, 64);
-    l.query_at = place(&l.shared_bytes, l.coded ? l.group * l.n_heads * l.query_bytes : 0);
-    l.query_scale_at = place(&l.shared_bytes, l.group * l.n_heads * 4);
-    l.score_at = place(&l.shared_bytes, l.group * each);
-    l.tile_at = place(&l.worker_bytes, sizeof(struct engine_attn_tile));
-    l.key_at = place(&l.worker_bytes, l.coded ? CHUNK / GROUP * l.key_bytes : CHUNK * l.d_pad * 4);
+    l.query_at =
+        engine_scratch_reserve(&l.shared_bytes, l.coded ? l.group * l.n_heads * l.query_bytes : 0);
+    l.query_scale_at = engine_scratch_reserve(&l.shared_bytes, l.group * l.n_heads * 4);
+    l.score_at = engine_scratch_reserve(&l.shared_bytes, l.group * each);
+    l.tile_at = engine_scratch_reserve(&l.worker_bytes, sizeof(struct engine_attn_tile));
+    l.key_at = engine_scratch_reserve(&l.worker_bytes,
+                                      l.coded ? CHUNK / GROUP * l.key_bytes : CHUNK * l.d_pad * 4);
     return l;
 }
 
