@@ -165,6 +165,7 @@ static bool add_update(const struct gguf_file *model, const struct gguf_file *ad
     const struct gguf_tensor *tb = gguf_tensor_find(adapter, name);
     if (!ta || !tb) return false;
     const uint64_t rank = tb->ne[0], n0 = t->ne[0], n1 = t->ne[1];
+    const bool table = is_table(t);
     float *a = decoded(ta), *b = decoded(tb), *divisor = scale_of(model, t);
     gguf_get_f32(adapter, "adapter.lora.alpha", &alpha, NULL);
     if (alpha != 0.0f) scale *= (double)alpha / (double)rank;
@@ -173,9 +174,9 @@ static bool add_update(const struct gguf_file *model, const struct gguf_file *ad
             for (uint64_t j = 0; j < n0; j++) {
                 double sum = 0;
                 for (uint64_t k = 0; k < rank; k++)
-                    sum += is_table(t) ? (double)a[i * rank + k] * (double)b[j * rank + k]
-                                       : (double)a[(d * rank + k) * n0 + j] *
-                                             (double)b[(d * n1 + i) * rank + k];
+                    sum += table ? (double)a[i * rank + k] * (double)b[j * rank + k]
+                                 : (double)a[(d * rank + k) * n0 + j] *
+                                       (double)b[(d * n1 + i) * rank + k];
                 x[(d * n1 + i) * n0 + j] += scale * sum / (divisor ? (double)divisor[d] : 1.0);
             }
     free(divisor);
