@@ -110,8 +110,8 @@ int main(int argc, char **argv)
     struct engine_options options = engine_options_default();
     options.n_threads = 1;
     double start = now();
-    struct engine_gpu *gpu =
-        engine_gpu_open(&(struct engine_gpu_options){.cache = "/tmp"}, &err);
+    struct engine_gpu *gpu = engine_gpu_open(
+        &(struct engine_gpu_options){.library = "libcuda.so.1", .cache = "/tmp"}, &err);
     check(gpu != NULL, &err);
     printf("opened in %.0f ms\n", (now() - start) * 1e3);
     struct engine *engine = engine_new(&options, &err);
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
         if (!type || !type->act || K % type->block_len) continue;
         bool chosen = argc < 2;
         for (int i = 1; i < argc; i++) chosen = chosen || strcmp(argv[i], type->name) == 0;
-        if (chosen) bench_type(engine, place, type, 512, true);
+        if (chosen) bench_type(engine, place, type, 512, argc > 1);
     }
     engine_free(engine);
     engine_gpu_close(gpu);
