@@ -173,7 +173,8 @@ $(BUILD)/%.ll: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,GPU,$<)
 	$(Q)$(GPU_CC) $(GPU_CFLAGS) -MMD -MP -MF $(@:.ll=.gpu.d) -S -emit-llvm -o $@ $<
-	@sed -i 's/^define \(dso_local \)\?void @\(quant\|engine\)_gpu_/define ptx_kernel void @\2_gpu_/' $@
+	@sed -i -e 's/^define \(dso_local \)\?void @\(quant\|engine\)_gpu_/define ptx_kernel void @\2_gpu_/' \
+	    -e 's/^define dso_local /define internal /' -e 's/^\(@.* = \)dso_local \(local_unnamed_addr \)\?constant /\1internal constant /' $@
 $(BUILD)/%.ptx: $(BUILD)/%.ll
 	$(Q)$(GPU_CC) $(GPU_TARGET) -O2 -Xclang -disable-llvm-passes -S -x ir -o $@ $<
 $(BUILD)/gpu.ptx: $(GPU_PTX)

@@ -316,9 +316,12 @@ static void the_program_has_all_ptx(void **state)
     size_t size, texts = 0;
     const char *ptx = engine_gpu_code(&size);
     (void)state;
-    for (size_t at = 0; at < size; at += strlen(ptx + at) + 1, texts++)
+    for (size_t at = 0; at < size; at += strlen(ptx + at) + 1, texts++) {
         assert_non_null(strstr(ptx + at, ".visible .entry "));
-    assert_int_equal(texts, 5);
+        assert_null(strstr(ptx + at, ".visible .func ")); /* the driver links the texts */
+        assert_null(strstr(ptx + at, ".visible .global "));
+    }
+    assert_int_equal(texts, 6);
 }
 
 int main(void)
