@@ -12,7 +12,7 @@
 struct fake_cuda {
     uint64_t memory;             /* bytes of a buffer that can be had at most; at first 64 MiB */
     int major;                   /* compute capability; at first 8 */
-    int links, launches, copies; /* so far */
+    int links, launches, graphs, copies; /* so far; graphs: started */
     int live;                    /* buffers, streams, modules, links and contexts in use */
     int fail_launch, fail_copy;  /* the launch or copy that fails, counted from 1; 0: none */
     uint64_t seed;               /* of the emulator */

@@ -40,8 +40,8 @@ static void check_gemv(struct bed *bed, const struct quant_type *type, int64_t k
                                         .a.first = bed->column.act,
                                         .out = out};
     launch("gemv", type->name, &gemv,
-           &(struct emulator_grid){quant_gpu_gemv_blocks(type, n_rows), 1, QUANT_GPU_THREADS,
-                                   quant_gpu_gemv_shared(type)},
+           &(struct emulator_grid){quant_gpu_gemv_blocks(type, n_rows), 1,
+                                   quant_gpu_gemv_threads(type), quant_gpu_gemv_shared(type)},
            support_random(&bed->rng));
     const int wrong = bed_float_mismatches(n_rows, out, expected) +
                       bed_canary_mismatches(&bed->out, (size_t)n_rows * 4);

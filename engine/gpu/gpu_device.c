@@ -141,6 +141,38 @@ void engine_gpu_launch(struct engine_gpu *gpu, void *kernel, const struct engine
     (void)engine_gpu_check(&gpu->driver, result, "cuLaunchKernel", &gpu->failure);
 }
 
+void engine_gpu_collect(struct engine_gpu *gpu)
+{
+    if (enter(gpu))
+        (void)engine_gpu_check(&gpu->driver,
+                               gpu->driver.capture_begin(gpu->stream, ENGINE_GPU_CAPTURE_THREAD),
+                               "cuStreamBeginCapture", &gpu->failure);
+}
+
+void *engine_gpu_collected(struct engine_gpu *gpu)
+{
+    void *graph = NULL, *prepared = NULL;
+    const int result = gpu->driver.capture_end(gpu->stream, &graph);
+    if (engine_gpu_check(&gpu->driver, result, "cuStreamEndCapture", &gpu->failure))
+        (void)engine_gpu_check(&gpu->driver,
+                               gpu->driver.graph_prepare(&prepared, graph, NULL, NULL, 0),
+                               "cuGraphInstantiate", &gpu->failure);
+    if (graph) (void)gpu->driver.graph_free(graph);
+    return prepared;
+}
+
+void engine_gpu_collected_free(struct engine_gpu *gpu, void *graph)
+{
+    if (gpu->driver.context_set(gpu->context) == 0) (void)gpu->driver.prepared_free(graph);
+}
+
+void engine_gpu_start(struct engine_gpu *gpu, void *graph)
+{
+    if (enter(gpu))
+        (void)engine_gpu_check(&gpu->driver, gpu->driver.graph_start(graph, gpu->stream),
+                               "cuGraphLaunch", &gpu->failure);
+}
+
 bool engine_gpu_wait(struct engine_gpu *gpu, struct base_error *err)
 {
     if (enter(gpu))

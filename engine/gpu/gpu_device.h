@@ -41,6 +41,13 @@ struct engine_gpu_grid {
 void engine_gpu_launch(struct engine_gpu *gpu, void *kernel, const struct engine_gpu_grid *grid,
                        const void *arguments);
 
+/* Starts nothing of what follows, but collects it as a graph; engine_gpu_collected ends that and
+ * returns the graph, or NULL after a failure. The caller frees it by engine_gpu_collected_free. */
+void engine_gpu_collect(struct engine_gpu *gpu);
+void *engine_gpu_collected(struct engine_gpu *gpu);
+void engine_gpu_collected_free(struct engine_gpu *gpu, void *graph);
+void engine_gpu_start(struct engine_gpu *gpu, void *graph); /* all that it collected */
+
 /* Waits until all work is done; false with the first failure since the GPU was opened. */
 bool engine_gpu_wait(struct engine_gpu *gpu, struct base_error *err);
 

@@ -19,6 +19,7 @@
 #ifndef QUANT_GPU_DIALECT_H
 #define QUANT_GPU_DIALECT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum { GPU_WARP = 32 };
@@ -142,8 +143,10 @@ void gpu_copy16(void *shared, const void *from);
 void gpu_copies_end(void);
 void gpu_copies_wait(int n);
 
-/* Defines the kernel `name`, whose arguments are a struct args p. */
+/* Defines the kernel `name`, whose arguments are a struct args p, and their size. */
 #define GPU_KERNEL(name, args)                                                                     \
+    extern const size_t name##_arguments;                                                          \
+    const size_t name##_arguments = sizeof(struct args);                                           \
     void name(const void *arguments);                                                              \
     static void name##_body(const struct args p);                                                  \
     void name(const void *arguments)                                                               \

@@ -1,7 +1,7 @@
 /* quant/gpu/gpu_gemv_staged.c: device code: products of rows with columns, for the types of weights
  * of QUANT_GPU_STAGED.
  *
- * A warp multiplies two rows, step by step; a step has the blocks that its 32 lanes compute at
+ * A warp multiplies four rows, step by step; a step has the blocks that its 32 lanes compute at
  * once. The bytes of the next two steps are copied to shared memory meanwhile:
  *
  *     memory      | step t + 2 | ..  --copies--> stage (t + 2) % 3
@@ -55,6 +55,13 @@ QUANT_INLINE void read_words(const uint8_t *at, int n, uint32_t *words)
         words[i] = gpu_funnel(low, high, 8 * offset);
         low = high;
     }
+}
+
+/* As read_words, at a multiple of 16. */
+QUANT_INLINE void read_aligned_words(const uint8_t *at, int n, uint32_t *words)
+{
+    const uint32_t *from = __builtin_assume_aligned(at, 16);
+    for (int i = 0; i < n; i++) words[i] = from[i];
 }
 
 /* Reads n words of the column's codes from element i on, both multiples of 4. */
@@ -169,12 +176,15 @@ QUANT_INLINE void add_sub_block(const uint8_t *scale, int s, const uint32_t code
     sums->minima += min * sum32(a, i);
 }
 
-QUANT_INLINE void q4_k_part(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
-                            struct sums *sums)
+QUANT_INLINE void q4_k_part_of(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
+                               bool aligned, struct sums *sums)
 {
     const struct q4_k_block *w = (const struct q4_k_block *)at;
     uint32_t q[8], code[8];
-    read_words(w->q + 32 * part, 8, q);
+    if (aligned)
+        read_aligned_words(w->q + 32 * part, 8, q);
+    else
+        read_words(w->q + 32 * part, 8, q);
     GPU_UNROLL
     for (int half = 0; half < 2; half++) {
         GPU_UNROLL
@@ -183,13 +193,18 @@ QUANT_INLINE void q4_k_part(const uint8_t *at, int part, int64_t b, const struct
     }
 }
 
-QUANT_INLINE void q5_k_part(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
-                            struct sums *sums)
+QUANT_INLINE void q5_k_part_of(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
+                               bool aligned, struct sums *sums)
 {
     const struct q5_k_block *w = (const struct q5_k_block *)at;
     uint32_t q[8], high[8], code[8];
-    read_words(w->q + 32 * part, 8, q);
-    read_words(w->high, 8, high);
+    if (aligned) {
+        read_aligned_words(w->q + 32 * part, 8, q);
+        read_aligned_words(w->high, 8, high);
+    } else {
+        read_words(w->q + 32 * part, 8, q);
+        read_words(w->high, 8, high);
+    }
     GPU_UNROLL
     for (int half = 0; half < 2; half++) {
         const int s = 2 * part + half;
@@ -298,12 +313,6 @@ QUANT_INLINE void iq4_xs_part(const uint8_t *at, int part, int64_t b, const stru
 
 /* ---- Rows ---- */
 
-/* The stages of a row. */
-struct staged {
-    const uint8_t *from; /* its bytes in memory */
-    uint8_t *stage;      /* of step 0; those of the warp's other rows are between the stages */
-};
-
 /* Starts copying `bytes` bytes at `from` to a stage, whose addresses modulo 16 are equal. */
 QUANT_INLINE void start_copy(const uint8_t *from, int64_t bytes, uint8_t *stage)
 {
@@ -312,60 +321,91 @@ QUANT_INLINE void start_copy(const uint8_t *from, int64_t bytes, uint8_t *stage)
         gpu_copy16(stage + i, from - offset + i);
 }
 
-QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, int block_len, int block_bytes,
-                              int lanes, part_of *part, value_of *value)
+/* A type: blocks of block_len elements in block_bytes bytes, each computed by `lanes` lanes: 1, or
+ * QUANT_GPU_STAGED_ROWS. */
+struct staged {
+    int block_len, block_bytes, lanes;
+    bool has_min;
+    part_of *part;
+    value_of *value;
+};
+
+/* Sums over the lanes of a block: lane p gets that of row p.
+ *
+ *     lane      0          1          2          3
+ *               rows 0 2   rows 1 3   rows 0 2   rows 1 3    lanes 0, 1 and 2, 3 exchange
+ *               row 0      row 1      row 2      row 3       lanes 0, 2 and 1, 3 exchange */
+QUANT_INLINE int sum_of_lanes(const int row[QUANT_GPU_STAGED_ROWS])
+{
+    const bool odd = gpu_lane() & 1, high = gpu_lane() & 2;
+    const int low_rows =
+        (odd ? row[1] : row[0]) + (int)gpu_shuffle_xor((uint32_t)(odd ? row[0] : row[1]), 1);
+    const int high_rows =
+        (odd ? row[3] : row[2]) + (int)gpu_shuffle_xor((uint32_t)(odd ? row[2] : row[3]), 1);
+    return (high ? high_rows : low_rows) +
+           (int)gpu_shuffle_xor((uint32_t)(high ? low_rows : high_rows), 2);
+}
+
+QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct staged *type)
 {
     enum { ROWS = QUANT_GPU_STAGED_ROWS, STAGES = QUANT_GPU_STAGES };
-    const int per_step = GPU_WARP / lanes,
-              stage_bytes = (int)quant_gpu_staged_row((uint32_t)block_bytes, lanes);
-    const int64_t n_blocks = p->k / block_len, n_steps = (n_blocks + per_step - 1) / per_step;
-    const int64_t first = ((int64_t)gpu_block() * QUANT_GPU_WARPS + gpu_warp()) * ROWS;
+    const int lanes = type->lanes, per_step = GPU_WARP / lanes, bytes = type->block_bytes;
+    const int stage_bytes = (int)quant_gpu_staged_row((uint32_t)bytes, lanes);
+    const int n_blocks = (int)(p->k / type->block_len);
+    const int n_steps = (n_blocks + per_step - 1) / per_step;
+    const int64_t first = ((int64_t)gpu_block() * QUANT_GPU_STAGED_WARPS + gpu_warp()) * ROWS;
     const struct quant_act a = quant_gpu_column(&p->a, gpu_block_y());
     uint8_t *stages = (uint8_t *)gpu_shared() +
-                      (uint32_t)gpu_warp() * quant_gpu_staged_warp((uint32_t)block_bytes, lanes);
-    float *terms = (float *)(void *)(stages + ROWS * STAGES * stage_bytes);
+                      (uint32_t)gpu_warp() * quant_gpu_staged_warp((uint32_t)bytes, lanes);
+    float *terms = (float *)(void *)(stages + ROWS * STAGES * stage_bytes), acc = 0.0f;
     const int block = gpu_lane() / lanes, lane_part = gpu_lane() % lanes;
-    float acc = 0.0f;
+    const uint8_t *w[ROWS];
     if (first >= p->n_rows) return;
-    for (int64_t t = 1 - STAGES; t < n_steps; t++) {
+    GPU_UNROLL
+    for (int r = 0; r < ROWS; r++)
+        w[r] = p->w + (first + r < p->n_rows ? first + r : p->n_rows - 1) * p->row_bytes;
+    for (int t = 1 - STAGES; t < n_steps; t++) {
         /* The stage of step t + STAGES - 1 is that of step t - 1, which all lanes have computed. */
         gpu_sync_warp();
-        const int64_t next = t + STAGES - 1, b_next = next * per_step;
-        GPU_UNROLL
-        for (int r = 0; r < ROWS && next < n_steps; r++) {
-            const int64_t row = first + r < p->n_rows ? first + r : p->n_rows - 1;
-            const int64_t n = n_blocks - b_next < per_step ? n_blocks - b_next : per_step;
-            start_copy(p->w + row * p->row_bytes + b_next * block_bytes, n * block_bytes,
-                       stages + (next % STAGES * ROWS + r) * stage_bytes);
+        const int next = t + STAGES - 1, n_next = n_blocks - next * per_step;
+        if (next < n_steps) {
+            GPU_UNROLL
+            for (int r = 0; r < ROWS; r++)
+                start_copy(w[r] + (int64_t)next * per_step * bytes,
+                           (n_next < per_step ? n_next : per_step) * bytes,
+                           stages + (next % STAGES * ROWS + r) * stage_bytes);
         }
         gpu_copies_end();
         if (t < 0) continue;
         gpu_copies_wait(STAGES - 1);
         gpu_sync_warp(); /* the bytes of step t are there, those of all lanes */
-        const int64_t b = t * per_step + block;
-        const int n =
-            n_blocks - t * per_step < per_step ? (int)(n_blocks - t * per_step) : per_step;
-        struct sums sums[ROWS] = {0};
+        const int n_left = n_blocks - t * per_step, n = n_left < per_step ? n_left : per_step;
+        const int b = t * per_step + block;
         const uint8_t *at[ROWS];
+        int products[ROWS], minima[ROWS];
         GPU_UNROLL
         for (int r = 0; r < ROWS; r++) {
-            const int64_t row = first + r < p->n_rows ? first + r : p->n_rows - 1;
-            const int offset =
-                (int)((uintptr_t)(p->w + row * p->row_bytes + t * per_step * block_bytes) & 15);
-            at[r] = stages + (t % STAGES * ROWS + r) * stage_bytes + offset + block * block_bytes;
-            if (block < n) part(at[r], lane_part, b, &a, &sums[r]);
+            struct sums sums = {0};
+            const uint8_t *from = w[r] + (int64_t)t * per_step * bytes;
+            at[r] = stages + (t % STAGES * ROWS + r) * stage_bytes + ((uintptr_t)from & 15) +
+                    block * bytes;
+            if (block < n) type->part(at[r], lane_part, b, &a, &sums);
+            products[r] = sums.products;
+            minima[r] = sums.minima;
         }
-        for (int mask = 1; mask < lanes; mask *= 2) {
+        if (lanes == 1) {
             GPU_UNROLL
-            for (int r = 0; r < ROWS; r++) {
-                sums[r].products += (int)gpu_shuffle_xor((uint32_t)sums[r].products, mask);
-                sums[r].minima += (int)gpu_shuffle_xor((uint32_t)sums[r].minima, mask);
-            }
+            for (int r = 0; r < ROWS; r++)
+                if (block < n)
+                    terms[r * GPU_WARP + block] =
+                        type->value(at[r], b, &a, (struct sums){products[r], minima[r]});
+        } else {
+            const struct sums sums = {sum_of_lanes(products),
+                                      type->has_min ? sum_of_lanes(minima) : 0};
+            const uint8_t *my =
+                lane_part & 2 ? (lane_part & 1 ? at[3] : at[2]) : (lane_part & 1 ? at[1] : at[0]);
+            if (block < n) terms[lane_part * GPU_WARP + block] = type->value(my, b, &a, sums);
         }
-        GPU_UNROLL
-        for (int r = 0; r < ROWS; r++)
-            if (block < n && lane_part == r % lanes)
-                terms[r * GPU_WARP + block] = value(at[r], b, &a, sums[r]);
         gpu_sync_warp(); /* all terms are written */
         if (gpu_lane() < ROWS)
             for (int i = 0; i < n; i++) acc += terms[gpu_lane() * GPU_WARP + i];
@@ -388,21 +428,52 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, int block_len, int
     }                                                                                              \
     GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
     {                                                                                              \
-        gemv_staged(&p, 32, sizeof(struct NAME##_block), 1, NAME##_part, NAME##_value);            \
+        const struct staged type = {                                                               \
+            32, sizeof(struct NAME##_block), 1, false, NAME##_part, NAME##_value};                 \
+        gemv_staged(&p, &type);                                                                    \
     }
 
 /* M: minus the file's dmin, of block w. */
-#define STAGED_256(NAME, M)                                                                        \
+#define VALUE_256(NAME, M)                                                                         \
     QUANT_INLINE float NAME##_value(const uint8_t *at, int64_t b, const struct quant_act *a,       \
                                     struct sums sums)                                              \
     {                                                                                              \
         const struct NAME##_block *w = (const struct NAME##_block *)at;                            \
-        return value256(&NAME##_layout.panel, quant_f16_to_f32(quant_load16(&w->d)), M, b, a,      \
+        return value256(&NAME##_layout.panel, quant_half_to_float(quant_load16(&w->d)), M, b, a,   \
                         sums);                                                                     \
+    }
+#define ROWS_256(NAME, PART)                                                                       \
+    do {                                                                                           \
+        const struct staged type = {SUPER_LEN, sizeof(struct NAME##_block),                        \
+                                    4,         NAME##_layout.panel.has_min,                        \
+                                    PART,      NAME##_value};                                      \
+        gemv_staged(&p, &type);                                                                    \
+    } while (0)
+#define STAGED_256(NAME, M)                                                                        \
+    VALUE_256(NAME, M)                                                                             \
+    GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
+    {                                                                                              \
+        ROWS_256(NAME, NAME##_part);                                                               \
+    }
+/* A type whose blocks have a multiple of 16 bytes, and codes at a multiple of 16. */
+#define STAGED_256_ALIGNED(NAME, M)                                                                \
+    VALUE_256(NAME, M)                                                                             \
+    QUANT_INLINE void NAME##_part(const uint8_t *at, int part, int64_t b,                          \
+                                  const struct quant_act *a, struct sums *sums)                    \
+    {                                                                                              \
+        NAME##_part_of(at, part, b, a, false, sums);                                               \
+    }                                                                                              \
+    QUANT_INLINE void NAME##_aligned_part(const uint8_t *at, int part, int64_t b,                  \
+                                          const struct quant_act *a, struct sums *sums)            \
+    {                                                                                              \
+        NAME##_part_of(__builtin_assume_aligned(at, 16), part, b, a, true, sums);                  \
     }                                                                                              \
     GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
     {                                                                                              \
-        gemv_staged(&p, SUPER_LEN, sizeof(struct NAME##_block), 4, NAME##_part, NAME##_value);     \
+        if (((uintptr_t)p.w | (uintptr_t)p.row_bytes) % 16 == 0)                                   \
+            ROWS_256(NAME, NAME##_aligned_part);                                                   \
+        else                                                                                       \
+            ROWS_256(NAME, NAME##_part);                                                           \
     }
 
 STAGED_32(q4_0)
@@ -412,9 +483,9 @@ STAGED_32(q5_1)
 STAGED_32(q8_0)
 STAGED_32(iq4_nl)
 STAGED_32(mxfp4)
-STAGED_256(q2_k, -quant_f16_to_f32(quant_load16(&w->dmin)))
+STAGED_256(q2_k, -quant_half_to_float(quant_load16(&w->dmin)))
 STAGED_256(q3_k, 0.0f)
-STAGED_256(q4_k, -quant_f16_to_f32(quant_load16(&w->dmin)))
-STAGED_256(q5_k, -quant_f16_to_f32(quant_load16(&w->dmin)))
+STAGED_256_ALIGNED(q4_k, -quant_half_to_float(quant_load16(&w->dmin)))
+STAGED_256_ALIGNED(q5_k, -quant_half_to_float(quant_load16(&w->dmin)))
 STAGED_256(q6_k, 0.0f)
 STAGED_256(iq4_xs, 0.0f)

@@ -54,9 +54,9 @@ struct quant_gpu_quantize {
 };
 
 /* quant_gpu_gemv_TYPE: out[c * out_stride + r] = row r times column c (quant/quant.h, canonical
- * arithmetic). Grid: x: quant_gpu_gemv_blocks(type, n_rows), y: columns; QUANT_GPU_THREADS threads;
- * shared memory: quant_gpu_gemv_shared(type). It reads up to 15 bytes before and after the rows, in
- * the same 16 bytes as theirs. */
+ * arithmetic). Grid: x: quant_gpu_gemv_blocks(type, n_rows), y: columns;
+ * quant_gpu_gemv_threads(type) threads; shared memory: quant_gpu_gemv_shared(type). It reads up to
+ * 15 bytes before and after the rows, in the same 16 bytes as theirs. */
 struct quant_gpu_gemv {
     int64_t k, n_rows, row_bytes, out_stride;
     const uint8_t *w;
@@ -79,8 +79,9 @@ struct quant_gpu_terms {
 /* Types whose rows are copied to shared memory, where `lanes` lanes of a warp compute a block
  * (gpu_gemv_staged.c). */
 enum {
-    QUANT_GPU_STAGES = 3,     /* steps whose bytes are in shared memory, or on their way */
-    QUANT_GPU_STAGED_ROWS = 2 /* of a warp */
+    QUANT_GPU_STAGES = 3,      /* steps whose bytes are in shared memory, or on their way */
+    QUANT_GPU_STAGED_ROWS = 4, /* of a warp */
+    QUANT_GPU_STAGED_WARPS = 2 /* of a block */
 };
 #define QUANT_GPU_STAGED(TYPE)                                                                     \
     TYPE(Q4_0, 1)                                                                                  \
@@ -127,7 +128,7 @@ static inline uint32_t quant_gpu_staged_warp(uint32_t block_bytes, int lanes)
 static inline uint32_t quant_gpu_gemv_shared(const struct quant_type *type)
 {
     const int lanes = quant_gpu_lanes(type->id);
-    return lanes ? QUANT_GPU_WARPS * quant_gpu_staged_warp(type->block_bytes, lanes)
+    return lanes ? QUANT_GPU_STAGED_WARPS * quant_gpu_staged_warp(type->block_bytes, lanes)
                  : (uint32_t)sizeof(struct quant_gpu_terms);
 }
 
@@ -138,11 +139,17 @@ static inline uint32_t quant_gpu_quantize_blocks(const struct quant_act_form *fo
     return (uint32_t)((warps + QUANT_GPU_WARPS - 1) / QUANT_GPU_WARPS);
 }
 
+/* Threads of a block. */
+static inline uint32_t quant_gpu_gemv_threads(const struct quant_type *type)
+{
+    return 32 * (quant_gpu_lanes(type->id) ? QUANT_GPU_STAGED_WARPS : QUANT_GPU_WARPS);
+}
+
 static inline uint32_t quant_gpu_gemv_blocks(const struct quant_type *type, int64_t n_rows)
 {
-    const int64_t rows = QUANT_GPU_WARPS * (!type->act->sum_len              ? QUANT_GPU_FLOAT_ROWS
-                                            : quant_gpu_lanes(type->id) != 0 ? QUANT_GPU_STAGED_ROWS
-                                                                             : QUANT_GPU_ROWS);
+    const int64_t rows = quant_gpu_lanes(type->id) ? QUANT_GPU_STAGED_WARPS * QUANT_GPU_STAGED_ROWS
+                         : type->act->sum_len      ? QUANT_GPU_WARPS * QUANT_GPU_ROWS
+                                                   : QUANT_GPU_WARPS * QUANT_GPU_FLOAT_ROWS;
     return (uint32_t)((n_rows + rows - 1) / rows);
 }
 
