@@ -58,6 +58,11 @@ static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
     static const char *const names[ENGINE_GPU_KERNELS] = {
         [ENGINE_GPU_KERNEL_MAP] = "engine_gpu_map",
         [ENGINE_GPU_KERNEL_NORM] = "engine_gpu_norm",
+        [ENGINE_GPU_KERNEL_SUM_ROWS] = "engine_gpu_sum_rows",
+        [ENGINE_GPU_KERNEL_SOFT_MAX] = "engine_gpu_soft_max",
+        [ENGINE_GPU_KERNEL_CHOOSE_EXPERTS] = "engine_gpu_choose_experts",
+        [ENGINE_GPU_KERNEL_EXPERT_WEIGHTS] = "engine_gpu_expert_weights",
+        [ENGINE_GPU_KERNEL_EXPERT_SUM] = "engine_gpu_expert_sum",
         [ENGINE_GPU_KERNEL_ROPE] = "engine_gpu_rope",
         [ENGINE_GPU_KERNEL_SET_KV] = "engine_gpu_set_kv",
         [ENGINE_GPU_KERNEL_ATTENTION] = "engine_gpu_attention",

@@ -62,12 +62,13 @@ QUANT_INLINE void gemv_blocks(const struct quant_gpu_gemv *p, int64_t block_len,
     const int64_t first = ((int64_t)gpu_block() * QUANT_GPU_WARPS + gpu_warp()) * QUANT_GPU_ROWS;
     const int n_rows =
         p->n_rows - first < QUANT_GPU_ROWS ? (int)(p->n_rows - first) : QUANT_GPU_ROWS;
-    const struct quant_act a = quant_gpu_column(&p->a, gpu_block_y());
-    float(*v)[QUANT_GPU_TERMS + 1] = terms->v[gpu_warp()], acc = 0.0f;
-    for (int64_t b = 0; b < n_blocks; b += QUANT_GPU_TERMS) {
+    const struct quant_gpu_factors of = quant_gpu_factors(p, gpu_block_y());
+    float(*v)[QUANT_GPU_TERMS + 1] = terms->v[gpu_warp()];
+    float acc = of.w ? 0.0f : quant_float_of(0x7fc00000);
+    for (int64_t b = 0; of.w && b < n_blocks; b += QUANT_GPU_TERMS) {
         const int n = n_blocks - b < QUANT_GPU_TERMS ? (int)(n_blocks - b) : QUANT_GPU_TERMS;
         for (int i = gpu_lane(); i < n_rows * n; i += GPU_WARP)
-            v[i / n][i % n] = term(p->w + (first + i / n) * p->row_bytes, b + i % n, &a);
+            v[i / n][i % n] = term(of.w + (first + i / n) * p->row_bytes, b + i % n, &of.a);
         gpu_sync_warp(); /* all terms are written */
         if (gpu_lane() < n_rows)
             for (int i = 0; i < n; i++) acc += v[gpu_lane()][i];
@@ -129,9 +130,10 @@ QUANT_INLINE void gemv_lanes(const struct quant_gpu_gemv *p, sum_of *sum_of_lane
 {
     const int64_t warp = (int64_t)gpu_block() * QUANT_GPU_WARPS + gpu_warp(),
                   row = warp * QUANT_GPU_FLOAT_ROWS + gpu_lane() / 16;
-    const struct quant_act a = quant_gpu_column(&p->a, gpu_block_y());
-    float sum = 0.0f;
-    if (row < p->n_rows) sum = sum_of_lane(p->k, p->w + row * p->row_bytes, &a, gpu_lane() % 16);
+    const struct quant_gpu_factors of = quant_gpu_factors(p, gpu_block_y());
+    float sum = of.w ? 0.0f : quant_float_of(0x7fc00000);
+    if (of.w && row < p->n_rows)
+        sum = sum_of_lane(p->k, of.w + row * p->row_bytes, &of.a, gpu_lane() % 16);
     for (int h = 8; h; h /= 2) sum += quant_float_of(gpu_shuffle_xor(quant_bits_of(sum), h));
     if (row < p->n_rows && gpu_lane() % 16 == 0) p->out[gpu_block_y() * p->out_stride + row] = sum;
 }

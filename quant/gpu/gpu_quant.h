@@ -53,6 +53,14 @@ struct quant_gpu_quantize {
     struct quant_gpu_columns to;
 };
 
+/* Which of n matrices, `bytes` apart, a column is multiplied with: number ids[c / per * stride +
+ * c % per] for column c, whose results are NaN if it is out of range; without ids, number c / per.
+ * Its elements are those of column c / repeat of x. All zero: one matrix. */
+struct quant_gpu_matrices {
+    const int32_t *ids;
+    int64_t per, stride, n, bytes, repeat;
+};
+
 /* quant_gpu_gemv_TYPE: out[c * out_stride + r] = row r times column c (quant/quant.h, canonical
  * arithmetic). Grid: x: quant_gpu_gemv_blocks(type, n_rows), y: columns;
  * quant_gpu_gemv_threads(type) threads; shared memory: quant_gpu_gemv_shared(type). It reads up to
@@ -62,7 +70,23 @@ struct quant_gpu_gemv {
     const uint8_t *w;
     struct quant_gpu_columns a;
     float *out;
+    struct quant_gpu_matrices by;
 };
+
+struct quant_gpu_factors {
+    const uint8_t *w; /* row 0; NULL: the results are NaN */
+    struct quant_act a;
+};
+
+/* What the results of column c are products of. */
+static inline struct quant_gpu_factors quant_gpu_factors(const struct quant_gpu_gemv *p, int c)
+{
+    const struct quant_gpu_matrices *by = &p->by;
+    if (!by->per) return (struct quant_gpu_factors){p->w, quant_gpu_column(&p->a, c)};
+    const int64_t m = by->ids ? by->ids[c / by->per * by->stride + c % by->per] : c / by->per;
+    return (struct quant_gpu_factors){m >= 0 && m < by->n ? p->w + m * by->bytes : NULL,
+                                      quant_gpu_column(&p->a, (int)(c / by->repeat))};
+}
 
 enum {
     QUANT_GPU_WARPS = 4, /* of a block */

@@ -48,6 +48,12 @@ static inline int64_t gpu_warp_of_grid(void)
     return (int64_t)gpu_block() * ENGINE_GPU_WARPS + gpu_warp();
 }
 
+/* Sixteen lanes have a row. */
+static inline int64_t gpu_half_of_grid(void)
+{
+    return 2 * gpu_warp_of_grid() + gpu_lane() / 16;
+}
+
 /* ---- Functions of one variable ---- */
 
 #define VEC_FN static inline
@@ -95,5 +101,33 @@ VEC_FN m16 v_lt(v16 a, v16 b)
 }
 
 #include "engine/cpu/isa/vec_math.inc"
+
+/* ---- Reductions of sixteen lanes (engine/cpu/isa/vec.h); all lanes of the warp call them ---- */
+
+static inline float gpu_sum_tree(float sum)
+{
+    for (int h = 8; h; h /= 2) sum += v_of_bits(gpu_shuffle_xor(v_bits(sum), h));
+    return sum;
+}
+
+static inline float gpu_max_tree(float m)
+{
+    for (int h = 8; h; h /= 2) {
+        const float other = v_of_bits(gpu_shuffle_xor(v_bits(m), h));
+        m = other > m ? other : m;
+    }
+    return m;
+}
+
+/* x = exp(x - m), and their sum; lane l has the elements l, l + 16 .. */
+static inline float gpu_exp_row(float *x, int64_t n, float m)
+{
+    float sum = 0.0f;
+    for (int64_t i = gpu_lane() % 16; i < n; i += 16) {
+        x[i] = v_exp(x[i] - m);
+        sum += x[i];
+    }
+    return gpu_sum_tree(sum);
+}
 
 #endif

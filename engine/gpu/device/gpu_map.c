@@ -16,6 +16,14 @@ static float row_element(const struct engine_gpu_map *p, struct engine_gpu_index
     return gpu_float(&p->a, &at);
 }
 
+/* An element of a, which b may follow along a dimension. */
+static uint32_t joined(const struct engine_gpu_map *p, struct engine_gpu_index at)
+{
+    const bool second = p->f == ENGINE_GPU_CONCAT && at.i[p->dim] >= p->a.ne[p->dim];
+    if (second) at.i[p->dim] -= p->a.ne[p->dim];
+    return *(const uint32_t *)(const void *)gpu_at(second ? &p->b : &p->a, &at);
+}
+
 GPU_KERNEL(engine_gpu_map, engine_gpu_map)
 {
     const int64_t n = gpu_thread_of_grid();
@@ -24,6 +32,10 @@ GPU_KERNEL(engine_gpu_map, engine_gpu_map)
     float *out = (float *)(void *)gpu_at(&p.out, &at);
     if (p.f == ENGINE_GPU_GET_ROWS) {
         *out = row_element(&p, at);
+        return;
+    }
+    if (p.f == ENGINE_GPU_CONCAT || p.f == ENGINE_GPU_COPY) {
+        *(uint32_t *)(void *)out = joined(&p, at);
         return;
     }
     const float a = gpu_float(&p.a, &at), b = p.b.data ? gpu_float(&p.b, &at) : 0.0f;
@@ -55,6 +67,12 @@ GPU_KERNEL(engine_gpu_map, engine_gpu_map)
     case ENGINE_GPU_SOFTCAP:
         *out = softcap(a, p.x);
         break;
+    case ENGINE_GPU_GLU_CLAMP:
+        *out =
+            v_unary(p.unary, v_clamp(a, -INFINITY, p.x)) * fmaf(v_clamp(b, -p.x, p.x), 1.0f, p.y);
+        break;
+    case ENGINE_GPU_COPY:
+    case ENGINE_GPU_CONCAT:
     case ENGINE_GPU_GET_ROWS:
         break;
     }

@@ -20,17 +20,21 @@ enum engine_gpu_map_f {
     ENGINE_GPU_SUB,
     ENGINE_GPU_MUL,
     ENGINE_GPU_DIV,
-    ENGINE_GPU_GLU,     /* unary(a) * b */
-    ENGINE_GPU_UNARY,   /* unary(a) */
-    ENGINE_GPU_SCALE,   /* fmaf(a, x, y) */
-    ENGINE_GPU_CLAMP,   /* between x and y */
-    ENGINE_GPU_SOFTCAP, /* of bound x */
+    ENGINE_GPU_GLU,       /* unary(a) * b */
+    ENGINE_GPU_UNARY,     /* unary(a) */
+    ENGINE_GPU_SCALE,     /* fmaf(a, x, y) */
+    ENGINE_GPU_CLAMP,     /* between x and y */
+    ENGINE_GPU_SOFTCAP,   /* of bound x */
+    ENGINE_GPU_GLU_CLAMP, /* unary(min(a, x)) * (clamp(b, -x, x) + y) */
+    ENGINE_GPU_COPY,
+    ENGINE_GPU_CONCAT,  /* a, then b, along dimension dim */
     ENGINE_GPU_GET_ROWS /* row number b, int32, of a; NaN if there is none */
 };
 struct engine_gpu_map {
     struct engine_gpu_tensor out, a, b;
     enum engine_gpu_map_f f;
     enum engine_unary unary;
+    int dim;
     float x, y;
 };
 
@@ -41,6 +45,39 @@ struct engine_gpu_norm {
     struct engine_gpu_tensor out, a, weight, bias;
     enum engine_gpu_norm_kind kind;
     float eps;
+};
+
+/* engine_gpu_sum_rows: the sum of a row of a for each 16 lanes. Grid: x:
+ * engine_gpu_half_blocks(rows of a); ENGINE_GPU_THREADS threads. */
+struct engine_gpu_sum_rows {
+    struct engine_gpu_tensor out, a;
+};
+
+/* engine_gpu_soft_max: a row of fmaf(a, scale, 0) for each 16 lanes. Grid as engine_gpu_sum_rows.
+ */
+struct engine_gpu_soft_max {
+    struct engine_gpu_tensor out, a;
+    float scale;
+};
+
+/* engine_gpu_choose_experts: ids int32 [T][U] of probs[T][X] + bias[X], a token for each warp.
+ * Grid: x: tokens; GPU_WARP threads; shared memory: engine_gpu_choose_bytes. */
+struct engine_gpu_choose_experts {
+    struct engine_gpu_tensor ids, probs, bias;
+    struct engine_choose_experts how;
+};
+
+/* engine_gpu_expert_weights: out[T][U] of probs[T][X] and ids int32 [T][U], a token for each 16
+ * lanes. Grid: x: engine_gpu_half_blocks(T); ENGINE_GPU_THREADS threads. */
+struct engine_gpu_expert_weights {
+    struct engine_gpu_tensor out, probs, ids;
+    struct engine_expert_weights how;
+};
+
+/* engine_gpu_expert_sum: out[T][E] = sum of y[T][U][E] times weights[T][U], an element for each
+ * thread. Grid as engine_gpu_map. */
+struct engine_gpu_expert_sum {
+    struct engine_gpu_tensor out, y, weights;
 };
 
 /* engine_gpu_rope: an element of out for each thread. Grid as engine_gpu_map. */
@@ -96,6 +133,18 @@ static inline uint32_t engine_gpu_map_blocks(const struct engine_gpu_tensor *out
 static inline uint32_t engine_gpu_row_blocks(int64_t rows)
 {
     return (uint32_t)((rows + ENGINE_GPU_WARPS - 1) / ENGINE_GPU_WARPS);
+}
+
+/* Of rows with 16 lanes each. */
+static inline uint32_t engine_gpu_half_blocks(int64_t rows)
+{
+    return engine_gpu_row_blocks((rows + 1) / 2);
+}
+
+/* Scores of experts and of groups. */
+static inline int64_t engine_gpu_choose_bytes(int64_t n_experts, int64_t n_groups)
+{
+    return (n_experts + n_groups) * (int64_t)sizeof(float);
 }
 
 #endif
