@@ -28,7 +28,7 @@ struct fake_cuda fake_cuda = {.memory = 64 << 20, .major = 8, .seed = 1};
  * it is empty again when all are free. */
 static struct {
     char *base;
-    size_t used;
+    size_t used, live; /* bytes with those that are free again; bytes of buffers */
     int n_buffers, n_free;
     struct {
         size_t at, size; /* size 0: it is free */
@@ -55,6 +55,8 @@ static int release(void *handle_)
 
 int cuInit(unsigned flags)
 {
+    const char *memory = getenv("FAKE_CUDA_MEMORY");
+    if (memory) fake_cuda.memory = strtoull(memory, NULL, 10);
     return flags ? INVALID_VALUE : SUCCESS;
 }
 
@@ -102,6 +104,13 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
 
 static void *current;
 
+int cuMemGetInfo_v2(size_t *free_bytes, size_t *all)
+{
+    *all = fake_cuda.memory;
+    *free_bytes = fake_cuda.memory - heap.live;
+    return current ? SUCCESS : INVALID_VALUE;
+}
+
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
     (void)device;
@@ -139,13 +148,14 @@ int cuMemAlloc_v2(uint64_t *address, size_t size)
     const size_t bytes = (size + PAGE - 1) / PAGE * PAGE;
     if (!heap.base)
         heap.base = mmap(NULL, HEAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (heap.base == MAP_FAILED || size > fake_cuda.memory || bytes > HEAP - heap.used ||
-        heap.n_buffers == MAX_BUFFERS)
+    if (heap.base == MAP_FAILED || size > fake_cuda.memory - heap.live ||
+        bytes > HEAP - heap.used || heap.n_buffers == MAX_BUFFERS)
         return OUT_OF_MEMORY;
     heap.buffer[heap.n_buffers].at = heap.used;
     heap.buffer[heap.n_buffers++].size = size;
     *address = (uintptr_t)heap.base + heap.used;
     heap.used += bytes;
+    heap.live += size;
     fake_cuda.live++;
     return SUCCESS;
 }
@@ -154,6 +164,7 @@ int cuMemFree_v2(uint64_t address)
 {
     for (int i = 0; i < heap.n_buffers; i++) {
         if (!heap.buffer[i].size || (uintptr_t)heap.base + heap.buffer[i].at != address) continue;
+        heap.live -= heap.buffer[i].size;
         heap.buffer[i].size = 0;
         fake_cuda.live--;
         if (++heap.n_free == heap.n_buffers) {

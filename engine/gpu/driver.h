@@ -17,6 +17,7 @@
     F(device_name, cuDeviceGetName, (char *name, int size, int device))                            \
     F(device_attribute, cuDeviceGetAttribute, (int *value, int attribute, int device))             \
     F(device_memory, cuDeviceTotalMem_v2, (size_t *bytes, int device))                             \
+    F(memory_info, cuMemGetInfo_v2, (size_t *free, size_t *all))                                   \
     F(context_take, cuDevicePrimaryCtxRetain, (void **context, int device))                        \
     F(context_release, cuDevicePrimaryCtxRelease_v2, (int device))                                 \
     F(context_set, cuCtxSetCurrent, (void *context))                                               \

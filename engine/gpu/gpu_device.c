@@ -27,13 +27,29 @@ static bool read_facts(const struct engine_gpu_driver *driver, int index, int *d
     return ok || base_fail(err, BASE_FAILED, "the driver does not describe GPU %d", index);
 }
 
+/* Reads the memory that is free, in the context of the calling thread. */
+static bool read_free(const struct engine_gpu_driver *driver, uint64_t *out, struct base_error *err)
+{
+    size_t bytes = 0, all;
+    const int result = driver->memory_info(&bytes, &all);
+    *out = bytes;
+    return engine_gpu_check(driver, result, "cuMemGetInfo", err);
+}
+
 bool engine_gpu_find(const struct engine_gpu_options *options, struct engine_gpu_facts *out,
                      struct base_error *err)
 {
     struct engine_gpu_driver driver;
     int device;
-    const bool ok = engine_gpu_driver_open(options->library, &driver, err) &&
-                    read_facts(&driver, options->index, &device, out, err);
+    void *context = NULL;
+    const bool ok =
+        engine_gpu_driver_open(options->library, &driver, err) &&
+        read_facts(&driver, options->index, &device, out, err) &&
+        engine_gpu_check(&driver, driver.context_take(&context, device), "cuDevicePrimaryCtxRetain",
+                         err) &&
+        engine_gpu_check(&driver, driver.context_set(context), "cuCtxSetCurrent", err) &&
+        read_free(&driver, &out->free, err);
+    if (context) (void)driver.context_release(device);
     engine_gpu_driver_close(&driver);
     return ok;
 }
@@ -214,6 +230,13 @@ void engine_gpu_buffer_free(struct engine_buffer *buffer)
     struct engine_gpu *gpu = buffer->place->device;
     if (gpu->driver.context_set(gpu->context) == 0)
         (void)gpu->driver.memory_free(address_of(buffer->base));
+}
+
+bool engine_gpu_read_facts(struct engine_gpu *gpu, struct engine_gpu_facts *out,
+                           struct base_error *err)
+{
+    *out = gpu->facts;
+    return enter(gpu) ? read_free(&gpu->driver, &out->free, err) : engine_gpu_wait(gpu, err);
 }
 
 /* The driver copies from pageable memory before it returns. */
