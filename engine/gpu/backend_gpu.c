@@ -74,7 +74,7 @@ static bool run(const struct engine_plan *plan, const struct engine_segment *seg
         c->graph = engine_gpu_collected(gpu);
     }
     if (c && c->graph)
-        engine_gpu_start(gpu, c->graph);
+        engine_gpu_replay(gpu, c->graph);
     else
         start_all(plan, segment);
     return engine_gpu_wait(gpu, err) && base_goes_on(err);

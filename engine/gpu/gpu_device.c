@@ -187,7 +187,7 @@ void engine_gpu_collected_free(struct engine_gpu *gpu, void *graph)
     if (gpu->driver.context_set(gpu->context) == 0) (void)gpu->driver.prepared_free(graph);
 }
 
-void engine_gpu_start(struct engine_gpu *gpu, void *graph)
+void engine_gpu_replay(struct engine_gpu *gpu, void *graph)
 {
     if (enter(gpu))
         (void)engine_gpu_check(&gpu->driver, gpu->driver.graph_start(graph, gpu->stream),

@@ -51,7 +51,7 @@ void engine_gpu_launch(struct engine_gpu *gpu, void *kernel, const struct engine
 void engine_gpu_collect(struct engine_gpu *gpu);
 void *engine_gpu_collected(struct engine_gpu *gpu);
 void engine_gpu_collected_free(struct engine_gpu *gpu, void *graph);
-void engine_gpu_start(struct engine_gpu *gpu, void *graph); /* all that it collected */
+void engine_gpu_replay(struct engine_gpu *gpu, void *graph); /* all that it collected */
 
 /* Waits until all work is done; false with the first failure since the GPU was opened. */
 bool engine_gpu_wait(struct engine_gpu *gpu, struct base_error *err);

@@ -354,17 +354,19 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
     const int n_blocks = (int)(p->k / type->block_len);
     const int n_steps = (n_blocks + per_step - 1) / per_step;
     const int64_t first = ((int64_t)gpu_block() * QUANT_GPU_STAGED_WARPS + gpu_warp()) * ROWS;
-    const struct quant_act a = quant_gpu_column(&p->a, gpu_block_y());
     uint8_t *stages = (uint8_t *)gpu_shared() +
                       (uint32_t)gpu_warp() * quant_gpu_staged_warp((uint32_t)bytes, lanes);
     float *terms = (float *)(void *)(stages + ROWS * STAGES * stage_bytes), acc = 0.0f;
     const int block = gpu_lane() / lanes, lane_part = gpu_lane() % lanes;
     const uint8_t *w[ROWS];
     if (first >= p->n_rows) return;
+    const struct quant_gpu_factors of = quant_gpu_factors(p, gpu_block_y());
+    const struct quant_act a = of.a;
+    if (!of.w) acc = quant_float_of(0x7fc00000);
     GPU_UNROLL
     for (int r = 0; r < ROWS; r++)
-        w[r] = p->w + (first + r < p->n_rows ? first + r : p->n_rows - 1) * p->row_bytes;
-    for (int t = 1 - STAGES; t < n_steps; t++) {
+        w[r] = of.w + (first + r < p->n_rows ? first + r : p->n_rows - 1) * p->row_bytes;
+    for (int t = 1 - STAGES; of.w && t < n_steps; t++) {
         /* The stage of step t + STAGES - 1 is that of step t - 1, which all lanes have computed. */
         gpu_sync_warp();
         const int next = t + STAGES - 1, n_next = n_blocks - next * per_step;
@@ -470,7 +472,7 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
     }                                                                                              \
     GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
     {                                                                                              \
-        if (((uintptr_t)p.w | (uintptr_t)p.row_bytes) % 16 == 0)                                   \
+        if (((uintptr_t)p.w | (uintptr_t)p.row_bytes | (uintptr_t)p.by.bytes) % 16 == 0)           \
             ROWS_256(NAME, NAME##_aligned_part);                                                   \
         else                                                                                       \
             ROWS_256(NAME, NAME##_part);                                                           \
