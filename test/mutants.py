@@ -115,6 +115,18 @@ of("engine/gpu/device/gpu_attention.c", "test_gpu_models",
     "consecutive heads share keys"),
    ("q->shared->query_scale = scale * q->p->scale;", "q->shared->query_scale = scale;", "scores have the scale"),
    )
+of("engine/gpu/device/gpu_experts.c", "test_ops_experts",
+   ("gpu_sync_warp(); /* all scores are written */", "", "scores are complete before experts are chosen"),
+   ("gpu_sync_warp(); /* the scores of groups are written, those of experts read */", "",
+    "scores of groups are complete before groups are masked"),
+   ("gpu_sync_warp(); /* groups are masked */", "", "groups are masked before experts are chosen"),
+   ("(scores[h] == scores[g] && h > g)", "(scores[h] == scores[g] && h < g)", "of equal groups the lower ones remain"),
+   ("(uint32_t)~expert", "(uint32_t)expert", "of equal experts the lower one comes first"),
+   ("sum < 0x1p-14f ? 0x1p-14f : sum", "sum", "weights have a least sum"),
+   )
+of("engine/gpu/gpu_products.c", "test_op_table",
+   (".repeat = p.x->ne[1] == 1 ? p.ids->ne[0] : 1,", ".repeat = 1,", "the experts of a token read the same row"),
+   )
 of("engine/gpu/device/gpu_norm.c", "test_gpu_models",
    ("for (int h = 8; h; h /= 2) sum +=", "for (int h = 1; h < 16; h *= 2) sum +=", "sums of rows are a tree"),
    ("y = fmaf(y, 1.0f, -mean);", "y -= 0.0f;", "a norm subtracts the mean"),
