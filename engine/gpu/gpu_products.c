@@ -6,7 +6,7 @@
 #include "engine/ops.h"
 #include "quant/gpu/gpu_quant.h"
 
-enum { MAX_COLUMNS = 65535 }; /* of a start */
+enum { MAX_COLUMNS = 65535 }; /* of a grid */
 
 /* Rows of x and of results, at equal distances. */
 struct rows {
@@ -26,53 +26,48 @@ static struct rows rows_of(const struct engine_tensor *t)
     return (struct rows){t->data, t->ne[1] == 1 ? t->nb[2] : t->nb[1], t->ne[1] * t->ne[2]};
 }
 
-/* Returns the columns of n rows of x in a form. */
-static struct quant_gpu_columns convert(struct engine_gpu *gpu, const struct rows *x, int64_t n,
-                                        int64_t k, const struct quant_act_form *form, char *to)
+/* Returns the rows of x as columns of k elements in a form. */
+static struct quant_gpu_columns convert(struct engine_gpu *gpu, struct rows x, int64_t k,
+                                        const struct quant_act_form *form, char *to)
 {
     const struct quant_act_parts parts = quant_act_parts(form, k);
     if (!quant_gpu_converts(form))
-        return (struct quant_gpu_columns){{.f32 = (float *)(void *)x->at}, x->bytes};
+        return (struct quant_gpu_columns){{.f32 = (float *)(void *)x.at}, x.bytes};
     const struct quant_gpu_quantize arguments = {
         .k = k,
-        .x_stride = x->bytes / (int64_t)sizeof(float),
-        .x = (const float *)(const void *)x->at,
+        .x_stride = x.bytes / (int64_t)sizeof(float),
+        .x = (const float *)(const void *)x.at,
         .to = {quant_act_at(&parts, to), parts.bytes},
     };
-    const struct engine_gpu_grid grid = {quant_gpu_quantize_blocks(form, k), (uint32_t)n,
+    const struct engine_gpu_grid grid = {quant_gpu_quantize_blocks(form, k), (uint32_t)x.n,
                                          QUANT_GPU_THREADS, 0};
     engine_gpu_launch(gpu, gpu->quantize[form->index], &grid, &arguments);
     return arguments.to;
 }
 
-/* Multiplies the rows of x, each `by.repeat` times, with matrices of w; as many columns at once as
- * a grid has, in whole tokens. */
-static void multiply(struct engine_gpu *gpu, const struct engine_tensor *w, struct rows x,
-                     struct quant_gpu_matrices by, struct rows out, char *scratch)
+/* Multiplies the rows of x, each by.repeat times, with matrices of w. */
+static void multiply(struct engine_gpu *gpu, const struct engine_tensor *node,
+                     struct quant_gpu_matrices by, char *scratch)
 {
-    const int64_t most = MAX_COLUMNS / by.per * by.per;
+    const struct engine_product p = engine_product_of(node);
+    const struct engine_tensor *w = p.w[0];
+    const struct rows out = rows_of(node);
     by.n = w->ne[2];
     by.bytes = w->nb[2];
-    while (out.n > 0) {
-        const int64_t n = out.n < most ? out.n : most, n_x = n / by.repeat;
-        const struct quant_gpu_gemv arguments = {
-            .k = w->ne[0],
-            .n_rows = w->ne[1],
-            .row_bytes = w->nb[1],
-            .out_stride = out.bytes / (int64_t)sizeof(float),
-            .w = (const uint8_t *)w->data,
-            .a = convert(gpu, &x, n_x, w->ne[0], w->type->act, scratch),
-            .out = (float *)(void *)out.at,
-            .by = by,
-        };
-        const struct engine_gpu_grid grid = {quant_gpu_gemv_blocks(w->type, w->ne[1]), (uint32_t)n,
-                                             quant_gpu_gemv_threads(w->type),
-                                             quant_gpu_gemv_shared(w->type)};
-        engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, &arguments);
-        out = (struct rows){out.at + n * out.bytes, out.bytes, out.n - n};
-        x.at += n_x * x.bytes;
-        if (by.ids) by.ids += n / by.per * by.stride;
-    }
+    const struct quant_gpu_gemv arguments = {
+        .k = w->ne[0],
+        .n_rows = w->ne[1],
+        .row_bytes = w->nb[1],
+        .out_stride = out.bytes / (int64_t)sizeof(float),
+        .w = (const uint8_t *)w->data,
+        .a = convert(gpu, rows_of(p.x), w->ne[0], w->type->act, scratch),
+        .out = (float *)(void *)out.at,
+        .by = by,
+    };
+    const struct engine_gpu_grid grid = {quant_gpu_gemv_blocks(w->type, w->ne[1]), (uint32_t)out.n,
+                                         quant_gpu_gemv_threads(w->type),
+                                         quant_gpu_gemv_shared(w->type)};
+    engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, &arguments);
 }
 
 static bool supports(const struct engine_tensor *node)
@@ -80,7 +75,7 @@ static bool supports(const struct engine_tensor *node)
     const struct engine_product p = engine_product_of(node);
     return p.n_w == 1 && !p.up && p.w[0]->type->act && engine_tensor_row_contiguous(p.w[0]) &&
            engine_tensor_is(p.x, QUANT_F32) && is_even(p.x) && p.w[0]->ne[3] == 1 &&
-           (!p.ids || p.ids->nb[0] == sizeof(int32_t));
+           rows_of(node).n <= MAX_COLUMNS && (!p.ids || p.ids->nb[0] == sizeof(int32_t));
 }
 
 static int64_t scratch(const struct engine_tensor *node)
@@ -103,7 +98,7 @@ static void mul_mat_id_launch(struct engine_gpu *gpu, const struct engine_tensor
         .stride = p.ids->nb[1] / (int64_t)sizeof(int32_t),
         .repeat = p.x->ne[1] == 1 ? p.ids->ne[0] : 1,
     };
-    multiply(gpu, p.w[0], rows_of(p.x), by, rows_of(node), scratch_);
+    multiply(gpu, node, by, scratch_);
 }
 
 const struct engine_gpu_op engine_gpu_op_mul_mat_id = {.op = &engine_op_mul_mat_id,
@@ -118,7 +113,7 @@ static void mul_mat_batch_launch(struct engine_gpu *gpu, const struct engine_ten
     const struct engine_product p = engine_product_of(node);
     const struct quant_gpu_matrices by = {.per = p.x->ne[1] * (p.x->ne[2] / p.w[0]->ne[2]),
                                           .repeat = 1};
-    multiply(gpu, p.w[0], rows_of(p.x), by, rows_of(node), scratch_);
+    multiply(gpu, node, by, scratch_);
 }
 
 const struct engine_gpu_op engine_gpu_op_mul_mat_batch = {.op = &engine_op_mul_mat,
