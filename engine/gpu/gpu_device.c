@@ -74,6 +74,7 @@ static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
     static const char *const names[ENGINE_GPU_KERNELS] = {
         [ENGINE_GPU_KERNEL_MAP] = "engine_gpu_map",
         [ENGINE_GPU_KERNEL_NORM] = "engine_gpu_norm",
+        [ENGINE_GPU_KERNEL_NORM_LONG] = "engine_gpu_norm_long",
         [ENGINE_GPU_KERNEL_SUM_ROWS] = "engine_gpu_sum_rows",
         [ENGINE_GPU_KERNEL_SOFT_MAX] = "engine_gpu_soft_max",
         [ENGINE_GPU_KERNEL_CHOOSE_EXPERTS] = "engine_gpu_choose_experts",
