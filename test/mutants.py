@@ -118,7 +118,7 @@ of("engine/gpu/device/gpu_experts.c", "test_ops_experts",
    ("gpu_sync_warp(); /* groups are masked */", "", "groups are masked before experts are chosen"),
    ("(scores[h] == scores[g] && h > g)", "(scores[h] == scores[g] && h < g)", "of equal groups the lower ones remain"),
    ("(uint32_t)~expert", "(uint32_t)expert", "of equal experts the lower one comes first"),
-   ("sum < 0x1p-14f ? 0x1p-14f : sum", "sum", "weights have a least sum"),
+   ("w[u] /= sum < 0x1p-14f", "w[u] *= 1.0f / sum < 0x1p-14f", "weights are divided by their sum"),
    )
 of("engine/gpu/gpu_products.c", "test_op_table",
    (".repeat = p.x->ne[1] == 1 ? p.ids->ne[0] : 1,", ".repeat = 1,", "the experts of a token read the same row"),

@@ -80,6 +80,16 @@ struct engine_gpu_expert_sum {
     struct engine_gpu_tensor out, y, weights;
 };
 
+/* engine_gpu_NAME of a recurrent op: updates the table, from slot to slot of each of the spans
+ * int32 [N][4]. Sources in the order of engine/op_sources.h without table and spans: ssm_conv: x,
+ * taps; ssm_scan: x, dt, a, b, c; wkv6: k, v, r, bonus, decay; wkv7: r, decay, k, v, a, b;
+ * gated_delta: q, k, v, gate, beta. Grid: x: blocks of ENGINE_GPU_THREADS threads for all rows,
+ * each with 16 lanes, of ssm_scan, wkv7 and gated_delta; for a warp for 32 columns of a head of
+ * wkv6; for a thread for each channel of ssm_conv; each time the number of spans. */
+struct engine_gpu_recurrent {
+    struct engine_gpu_tensor out, table, spans, source[6];
+};
+
 /* engine_gpu_rope: an element of out for each thread. Grid as engine_gpu_map. */
 struct engine_gpu_rope {
     struct engine_gpu_tensor out, a, table;
