@@ -6,6 +6,15 @@
 
 #include "engine/op_params.h"
 
+enum {
+    ENGINE_GPU_WARPS = 8,
+    ENGINE_GPU_THREADS = 32 * ENGINE_GPU_WARPS,
+    ENGINE_GPU_ATTENTION_THREADS = 256, /* a key of a chunk for each */
+    ENGINE_GPU_ATTENTION_SIZE = 1024,   /* elements of a key or value, at most */
+    ENGINE_GPU_ATTENTION_SUBS = 8,      /* sub-blocks of a chunk */
+    ENGINE_GPU_ATTENTION_SLOPES = 128   /* heads with ALiBi, at most */
+};
+
 /* A tensor of floats, or of int32 where that is stated, in the device's memory; data is NULL if
  * there is none. Indices past a dimension wrap around: a tensor repeats as needed. */
 struct engine_gpu_tensor {
@@ -107,17 +116,12 @@ struct engine_gpu_set_kv {
  * x: heads, y: tokens; ENGINE_GPU_ATTENTION_THREADS threads; shared memory: struct
  * engine_gpu_attention_memory. */
 struct engine_gpu_attention {
-    struct engine_gpu_tensor out, q, k, v, ranges, tables;
+    struct engine_gpu_tensor out, q, k, v, ranges, tables, sinks, relative;
     int64_t n_slots;
-    float scale; /* of scores, in units of powers of two */
-};
-
-enum {
-    ENGINE_GPU_WARPS = 8,
-    ENGINE_GPU_THREADS = 32 * ENGINE_GPU_WARPS,
-    ENGINE_GPU_ATTENTION_THREADS = 256, /* a key of a chunk for each */
-    ENGINE_GPU_ATTENTION_SIZE = 256,    /* elements of a key or value, at most */
-    ENGINE_GPU_ATTENTION_SUBS = 8       /* sub-blocks of a chunk */
+    float scale;   /* of scores, if direct in units of powers of two */
+    bool direct;   /* scores are used as they are: the next two are off, and there is no relative */
+    float softcap; /* 0: off */
+    float slope[ENGINE_GPU_ATTENTION_SLOPES]; /* ALiBi's, of each head; all 0: off */
 };
 
 struct engine_gpu_attention_memory {
