@@ -219,7 +219,8 @@ static struct sums attend(const struct query *q)
 {
     struct engine_gpu_attention_memory *s = q->shared;
     struct sums sum = {0};
-    for (int64_t chunk = q->first / ENGINE_ATTN_KEYS; chunk * ENGINE_ATTN_KEYS < q->end; chunk++) {
+    const int64_t end = q->first < q->end ? q->end : 0;
+    for (int64_t chunk = q->first / ENGINE_ATTN_KEYS; chunk * ENGINE_ATTN_KEYS < end; chunk++) {
         struct sums next = {.any = true};
         weigh(q, chunk);
         gpu_sync(); /* codes, c and lanes of all sub-blocks are written */
