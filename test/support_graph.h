@@ -71,5 +71,8 @@ typedef double (*support_want)(const struct support_rig *rig, const struct engin
  * error; 0: equal as floats) of the reference. */
 void support_check_op(const char *label, support_build build, support_want want, const void *arg,
                       double bar);
+/* Builds and runs on one processor and on a GPU, which must have the ops and give the same bits;
+ * does nothing without a GPU. */
+void support_check_gpu(const char *label, support_build build, const void *arg);
 
 #endif

@@ -459,11 +459,6 @@ static const char *const not_on_a_gpu[] = {
     "mul_mat_transposed",
     "attention",
     "choose_keys",
-    "ssm_conv",
-    "ssm_scan",
-    "wkv6",
-    "wkv7",
-    "gated_delta",
     "cast",
     "get_rows",
 };

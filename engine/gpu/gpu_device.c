@@ -83,6 +83,11 @@ static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
         [ENGINE_GPU_KERNEL_ROPE] = "engine_gpu_rope",
         [ENGINE_GPU_KERNEL_SET_KV] = "engine_gpu_set_kv",
         [ENGINE_GPU_KERNEL_ATTENTION] = "engine_gpu_attention",
+        [ENGINE_GPU_KERNEL_SSM_CONV] = "engine_gpu_ssm_conv",
+        [ENGINE_GPU_KERNEL_SSM_SCAN] = "engine_gpu_ssm_scan",
+        [ENGINE_GPU_KERNEL_WKV6] = "engine_gpu_wkv6",
+        [ENGINE_GPU_KERNEL_WKV7] = "engine_gpu_wkv7",
+        [ENGINE_GPU_KERNEL_GATED_DELTA] = "engine_gpu_gated_delta",
     };
     bool ok = true;
     for (int i = 0; ok && i < ENGINE_GPU_KERNELS; i++)

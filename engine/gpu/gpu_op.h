@@ -20,7 +20,8 @@ struct engine_gpu_op {
     OP(add) OP(sub) OP(mul) OP(div) OP(glu) OP(unary) OP(scale) OP(clamp) OP(softcap)              \
     OP(glu_clamp) OP(copy) OP(cast) OP(concat) OP(repeat) OP(get_rows)                             \
     OP(norm) OP(rms_norm) OP(l2_norm) OP(sum_rows) OP(soft_max) OP(rope)                           \
-    OP(choose_experts) OP(expert_weights) OP(expert_sum) OP(set_kv_q16) OP(attention)
+    OP(choose_experts) OP(expert_weights) OP(expert_sum) OP(set_kv_q16) OP(attention)   \
+    OP(ssm_conv) OP(ssm_scan) OP(wkv6) OP(wkv7) OP(gated_delta)
 /* clang-format on */
 
 #define ENGINE_GPU_DECLARE(name) extern const struct engine_gpu_op engine_gpu_op_##name;

@@ -1,7 +1,6 @@
 /* engine/gpu/gpu_products.c: products whose columns have matrices of their own
  * (quant/gpu/gpu_quant.h, struct quant_gpu_matrices): those of experts, and of batches. */
-#include "engine/gpu/gpu_op.h"
-#include "engine/graph_internal.h"
+#include "engine/gpu/gpu_arguments.h"
 #include "engine/op_sources.h"
 #include "engine/ops.h"
 #include "quant/gpu/gpu_quant.h"
@@ -21,9 +20,30 @@ static bool is_even(const struct engine_tensor *t)
            (t->ne[1] == 1 || t->ne[2] == 1 || t->nb[2] == t->ne[1] * t->nb[1]);
 }
 
+/* Of such a tensor. */
 static struct rows rows_of(const struct engine_tensor *t)
 {
     return (struct rows){t->data, t->ne[1] == 1 ? t->nb[2] : t->nb[1], t->ne[1] * t->ne[2]};
+}
+
+static int64_t bytes_of_copy(const struct engine_tensor *x)
+{
+    return is_even(x) ? 0 : (engine_tensor_elements(x) + 15) / 16 * 64;
+}
+
+/* Copies x to the scratch if its rows are not at equal distances. */
+static struct rows even_rows(struct engine_gpu *gpu, const struct engine_tensor *x, char *scratch)
+{
+    if (is_even(x)) return rows_of(x);
+    const int64_t row = x->ne[0] * (int64_t)sizeof(float);
+    struct engine_gpu_map arguments = {.a = engine_gpu_tensor_of(x), .f = ENGINE_GPU_COPY};
+    arguments.out = arguments.a;
+    arguments.out.data = scratch;
+    arguments.out.nb[0] = sizeof(float);
+    for (int i = 1; i < ENGINE_DIMS; i++)
+        arguments.out.nb[i] = arguments.out.nb[i - 1] * arguments.out.ne[i - 1];
+    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_MAP, engine_gpu_map_blocks(&arguments.out), &arguments);
+    return (struct rows){scratch, row, x->ne[1] * x->ne[2]};
 }
 
 /* Returns the rows of x as columns of k elements in a form. */
@@ -60,7 +80,8 @@ static void multiply(struct engine_gpu *gpu, const struct engine_tensor *node,
         .row_bytes = w->nb[1],
         .out_stride = out.bytes / (int64_t)sizeof(float),
         .w = (const uint8_t *)w->data,
-        .a = convert(gpu, rows_of(p.x), w->ne[0], w->type->act, scratch),
+        .a = convert(gpu, even_rows(gpu, p.x, scratch), w->ne[0], w->type->act,
+                     scratch + bytes_of_copy(p.x)),
         .out = (float *)(void *)out.at,
         .by = by,
     };
@@ -74,7 +95,7 @@ static bool supports(const struct engine_tensor *node)
 {
     const struct engine_product p = engine_product_of(node);
     return p.n_w == 1 && !p.up && p.w[0]->type->act && engine_tensor_row_contiguous(p.w[0]) &&
-           engine_tensor_is(p.x, QUANT_F32) && is_even(p.x) && p.w[0]->ne[3] == 1 &&
+           engine_tensor_is(p.x, QUANT_F32) && p.x->ne[3] == 1 && p.w[0]->ne[3] == 1 &&
            rows_of(node).n <= MAX_COLUMNS && (!p.ids || p.ids->nb[0] == sizeof(int32_t));
 }
 
@@ -82,9 +103,8 @@ static int64_t scratch(const struct engine_tensor *node)
 {
     const struct engine_product p = engine_product_of(node);
     const struct quant_act_form *form = p.w[0]->type->act;
-    return quant_gpu_converts(form)
-               ? quant_act_parts(form, p.x->ne[0]).bytes * p.x->ne[1] * p.x->ne[2]
-               : 0;
+    const int64_t columns = quant_gpu_converts(form) ? p.x->ne[1] * p.x->ne[2] : 0;
+    return bytes_of_copy(p.x) + columns * quant_act_parts(form, p.x->ne[0]).bytes;
 }
 
 /* x[T][1 or U], ids [T][U]. */

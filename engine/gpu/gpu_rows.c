@@ -1,5 +1,6 @@
 /* engine/gpu/gpu_rows.c: the rows of ops other than products: which nodes a GPU computes, and how
  * it starts their kernels (engine/gpu/device/gpu_ops.h). */
+#include "engine/alibi.h"
 #include "engine/gpu/gpu_arguments.h"
 #include "engine/op_sources.h"
 #include "engine/ops.h"
@@ -171,15 +172,14 @@ static void set_kv_launch(struct engine_gpu *gpu, const struct engine_tensor *no
 const struct engine_gpu_op engine_gpu_op_set_kv_q16 = {
     .op = &engine_op_set_kv_q16, .supports = set_kv_supports, .launch = set_kv_launch};
 
-/* Caches of int16 groups, without what changes scores: a bound, ALiBi, biases, or sinks. */
+/* Caches of int16 groups. */
 static bool attention_supports(const struct engine_tensor *node)
 {
     const struct engine_attention *p = &node->params.attention;
     const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
     return engine_tensor_is(node->src[ENGINE_ATTENTION_K], QUANT_I8) &&
-           engine_tensor_is(node->src[ENGINE_ATTENTION_V], QUANT_I8) && p->softcap == 0.0f &&
-           p->max_alibi == 0.0f && !node->src[ENGINE_ATTENTION_SINKS] &&
-           !node->src[ENGINE_ATTENTION_RELATIVE] && engine_gpu_is_float(q) &&
+           engine_tensor_is(node->src[ENGINE_ATTENTION_V], QUANT_I8) && engine_gpu_is_float(q) &&
+           (p->max_alibi == 0.0f || q->ne[1] <= ENGINE_GPU_ATTENTION_SLOPES) &&
            engine_tensor_row_contiguous(q) && q->ne[0] <= ENGINE_GPU_ATTENTION_SIZE &&
            p->dv <= ENGINE_GPU_ATTENTION_SIZE;
 }
@@ -188,17 +188,26 @@ static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor 
                              char *scratch)
 {
     (void)scratch;
+    const struct engine_attention *p = &node->params.attention;
     const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
-    const struct engine_gpu_attention arguments = {
+    const struct engine_tensor *relative = node->src[ENGINE_ATTENTION_RELATIVE];
+    const bool direct = p->softcap == 0.0f && p->max_alibi == 0.0f && !relative;
+    struct engine_gpu_attention arguments = {
         .out = engine_gpu_tensor_of(node),
         .q = engine_gpu_tensor_of(q),
         .k = engine_gpu_tensor_of(node->src[ENGINE_ATTENTION_K]),
         .v = engine_gpu_tensor_of(node->src[ENGINE_ATTENTION_V]),
         .ranges = engine_gpu_tensor_of(node->src[ENGINE_ATTENTION_RANGE]),
         .tables = engine_gpu_tensor_of(node->src[ENGINE_ATTENTION_TABLES]),
+        .sinks = engine_gpu_tensor_of(node->src[ENGINE_ATTENTION_SINKS]),
+        .relative = engine_gpu_tensor_of(relative),
         .n_slots = engine_kv_slots(node->src[ENGINE_ATTENTION_K]),
-        .scale = node->params.attention.scale * LOG2_E,
+        .scale = direct ? p->scale * LOG2_E : p->scale,
+        .direct = direct,
+        .softcap = p->softcap,
     };
+    for (int64_t h = 0; p->max_alibi != 0.0f && h < q->ne[1]; h++)
+        arguments.slope[h] = engine_alibi_slope(p->max_alibi, h, q->ne[1]);
     const struct engine_gpu_grid grid = {(uint32_t)q->ne[1], (uint32_t)q->ne[2],
                                          ENGINE_GPU_ATTENTION_THREADS,
                                          sizeof(struct engine_gpu_attention_memory)};

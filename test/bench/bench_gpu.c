@@ -1,9 +1,10 @@
 /* test/bench/bench_gpu.c: speeds of a GPU, for docs/gpu.md: copying memory, starting kernels, and
- * products of each type of weights with one column and with many. */
+ * products of each type of weights with one column and with many; or the steps of a model. */
 #include "engine/engine.h"
 #include "engine/gpu/gpu.h"
 #include "engine/gpu/gpu_device.h"
 #include "engine/graph.h"
+#include "models/model.h"
 #include "test/support_random.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,33 @@ static void bench_type(struct engine *engine, const struct engine_place *place,
     printf("\n");
 }
 
+/* Steps of one token of a model whose layers are all on the GPU. */
+static void bench_model(struct engine *engine, const struct engine_place *place, const char *path)
+{
+    enum { STEPS = 32 };
+    struct base_error err = BASE_ERROR_INIT;
+    struct model_session_options options = model_session_options_default();
+    const struct model_placement placement = {
+        .place = place, .n_layers = UINT32_MAX, .output = true};
+    struct gguf_file *file = gguf_open(path, &err);
+    check(file != NULL, &err);
+    struct model *model = model_open(file, engine, &placement, &err);
+    check(model != NULL, &err);
+    options.n_ctx = 512;
+    struct model_session *session = model_session_new(model, &options, &err);
+    check(session != NULL, &err);
+    double start = 0.0;
+    for (int i = 0; i < STEPS; i++) {
+        struct model_token token = {.id = i, .wants_logits = true};
+        if (i == STEPS / 2) start = now();
+        check(model_eval_batch(session, &token, 1, NULL, NULL, &err), &err);
+    }
+    printf("%.3f ms a step\n", (now() - start) * 1e3 / (STEPS - STEPS / 2));
+    model_session_free(session);
+    model_close(model);
+    gguf_close(file);
+}
+
 int main(int argc, char **argv)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -118,6 +146,10 @@ int main(int argc, char **argv)
     check(engine != NULL, &err);
     const struct engine_place *place = engine_add_place(engine, &engine_backend_gpu, gpu, &err);
     check(place != NULL, &err);
+    if (argc > 1 && strchr(argv[1], '.')) {
+        bench_model(engine, place, argv[1]);
+        return 0;
+    }
     printf("copies within memory: %.0f GB/s read and written\n", copy_rate(gpu, place) * 1e-9);
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);

@@ -6,6 +6,15 @@
 
 #include "engine/op_params.h"
 
+enum {
+    ENGINE_GPU_WARPS = 8,
+    ENGINE_GPU_THREADS = 32 * ENGINE_GPU_WARPS,
+    ENGINE_GPU_ATTENTION_THREADS = 256, /* a key of a chunk for each */
+    ENGINE_GPU_ATTENTION_SIZE = 1024,   /* elements of a key or value, at most */
+    ENGINE_GPU_ATTENTION_SUBS = 8,      /* sub-blocks of a chunk */
+    ENGINE_GPU_ATTENTION_SLOPES = 128   /* heads with ALiBi, at most */
+};
+
 /* A tensor of floats, or of int32 where that is stated, in the device's memory; data is NULL if
  * there is none. Indices past a dimension wrap around: a tensor repeats as needed. */
 struct engine_gpu_tensor {
@@ -86,6 +95,16 @@ struct engine_gpu_expert_sum {
     struct engine_gpu_tensor out, y, weights;
 };
 
+/* engine_gpu_NAME of a recurrent op: updates the table, from slot to slot of each of the spans
+ * int32 [N][4]. Sources in the order of engine/op_sources.h without table and spans: ssm_conv: x,
+ * taps; ssm_scan: x, dt, a, b, c; wkv6: k, v, r, bonus, decay; wkv7: r, decay, k, v, a, b;
+ * gated_delta: q, k, v, gate, beta. Grid: x: blocks of ENGINE_GPU_THREADS threads for all rows,
+ * each with 16 lanes, of ssm_scan, wkv7 and gated_delta; for a warp for 32 columns of a head of
+ * wkv6; for a thread for each channel of ssm_conv; each time the number of spans. */
+struct engine_gpu_recurrent {
+    struct engine_gpu_tensor out, table, spans, source[6];
+};
+
 /* engine_gpu_rope: an element of out for each thread. Grid as engine_gpu_map. */
 struct engine_gpu_rope {
     struct engine_gpu_tensor out, a, table;
@@ -103,17 +122,12 @@ struct engine_gpu_set_kv {
  * x: heads, y: tokens; ENGINE_GPU_ATTENTION_THREADS threads; shared memory: struct
  * engine_gpu_attention_memory. */
 struct engine_gpu_attention {
-    struct engine_gpu_tensor out, q, k, v, ranges, tables;
+    struct engine_gpu_tensor out, q, k, v, ranges, tables, sinks, relative;
     int64_t n_slots;
-    float scale; /* of scores, in units of powers of two */
-};
-
-enum {
-    ENGINE_GPU_WARPS = 8,
-    ENGINE_GPU_THREADS = 32 * ENGINE_GPU_WARPS,
-    ENGINE_GPU_ATTENTION_THREADS = 256, /* a key of a chunk for each */
-    ENGINE_GPU_ATTENTION_SIZE = 256,    /* elements of a key or value, at most */
-    ENGINE_GPU_ATTENTION_SUBS = 8       /* sub-blocks of a chunk */
+    float scale;   /* of scores, if direct in units of powers of two */
+    bool direct;   /* scores are used as they are: the next two are off, and there is no relative */
+    float softcap; /* 0: off */
+    float slope[ENGINE_GPU_ATTENTION_SLOPES]; /* ALiBi's, of each head; all 0: off */
 };
 
 struct engine_gpu_attention_memory {
