@@ -1,13 +1,12 @@
 /* quant/gpu/gpu_gemv_staged.c: device code: products of rows with columns, for the types of weights
  * of QUANT_GPU_STAGED.
  *
- * A warp multiplies four rows, step by step; a step has the blocks that its 32 lanes compute at
- * once. The bytes of the next two steps are copied to shared memory meanwhile:
+ * A block of threads multiplies four rows, in rounds; in each, a warp has other blocks of the rows:
  *
- *     memory      | step t + 2 | ..  --copies--> stage (t + 2) % 3
- *     stage t % 3                    --lanes---> integer sums of parts of blocks
- *     shuffles                       ----------> sums of blocks; one lane computes the term v
- *     lane r                         ----------> adds the terms of row r in ascending order
+ *     memory         --copies-->    shared memory of the warp
+ *     shared memory  --lanes-->     integer sums of parts of blocks
+ *     shuffles       ---------->    sums of blocks; one lane computes the term v
+ *     lane r of warp 0 ------->     adds the terms of row r, of all warps, in ascending order
  *
  * Sums of integers are exact in any order; v and the order of its additions are those of the scalar
  * kernels. Codes are multiplied by the column four at a time. */
@@ -165,10 +164,11 @@ QUANT_INLINE float value256(const struct quant_panel_form *form, float d, float 
 }
 
 /* Q4_K and Q5_K: part p has sub-blocks 2p and 2p + 1. */
-QUANT_INLINE void add_sub_block(const uint8_t *scale, int s, const uint32_t code[8], int64_t b,
+QUANT_INLINE void add_sub_block(const uint32_t scale[3], int s, const uint32_t code[8], int64_t b,
                                 const struct quant_act *a, struct sums *sums)
 {
-    const int j = s % 4, first = scale[j], second = scale[4 + j], third = scale[8 + j];
+    const int j = 8 * (s % 4), first = scale[0] >> j & 255, second = scale[1] >> j & 255,
+              third = scale[2] >> j & 255;
     const int factor = s < 4 ? first & 63 : (third & 15) | (first >> 6) << 4;
     const int min = s < 4 ? second & 63 : third >> 4 | (second >> 6) << 4;
     const int64_t i = SUPER_LEN * b + 32 * s;
@@ -180,16 +180,19 @@ QUANT_INLINE void q4_k_part_of(const uint8_t *at, int part, int64_t b, const str
                                bool aligned, struct sums *sums)
 {
     const struct q4_k_block *w = (const struct q4_k_block *)at;
-    uint32_t q[8], code[8];
-    if (aligned)
+    uint32_t head[4], q[8], code[8];
+    if (aligned) {
+        read_aligned_words(at, 4, head);
         read_aligned_words(w->q + 32 * part, 8, q);
-    else
+    } else {
+        read_words(at, 4, head);
         read_words(w->q + 32 * part, 8, q);
+    }
     GPU_UNROLL
     for (int half = 0; half < 2; half++) {
         GPU_UNROLL
         for (int i = 0; i < 8; i++) code[i] = q[i] >> 4 * half & 0x0f0f0f0f;
-        add_sub_block(w->scale, 2 * part + half, code, b, a, sums);
+        add_sub_block(head + 1, 2 * part + half, code, b, a, sums);
     }
 }
 
@@ -197,11 +200,13 @@ QUANT_INLINE void q5_k_part_of(const uint8_t *at, int part, int64_t b, const str
                                bool aligned, struct sums *sums)
 {
     const struct q5_k_block *w = (const struct q5_k_block *)at;
-    uint32_t q[8], high[8], code[8];
+    uint32_t head[4], q[8], high[8], code[8];
     if (aligned) {
+        read_aligned_words(at, 4, head);
         read_aligned_words(w->q + 32 * part, 8, q);
         read_aligned_words(w->high, 8, high);
     } else {
+        read_words(at, 4, head);
         read_words(w->q + 32 * part, 8, q);
         read_words(w->high, 8, high);
     }
@@ -211,7 +216,7 @@ QUANT_INLINE void q5_k_part_of(const uint8_t *at, int part, int64_t b, const str
         GPU_UNROLL
         for (int i = 0; i < 8; i++)
             code[i] = (q[i] >> 4 * half & 0x0f0f0f0f) | (high[i] >> s & 0x01010101) << 4;
-        add_sub_block(w->scale, s, code, b, a, sums);
+        add_sub_block(head + 1, s, code, b, a, sums);
     }
 }
 
@@ -348,49 +353,42 @@ QUANT_INLINE int sum_of_lanes(const int row[QUANT_GPU_STAGED_ROWS])
 
 QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct staged *type)
 {
-    enum { ROWS = QUANT_GPU_STAGED_ROWS, STAGES = QUANT_GPU_STAGES };
+    enum { ROWS = QUANT_GPU_STAGED_ROWS };
     const int lanes = type->lanes, per_step = GPU_WARP / lanes, bytes = type->block_bytes;
-    const int stage_bytes = (int)quant_gpu_staged_row((uint32_t)bytes, lanes);
+    const int step_bytes = (int)quant_gpu_step_bytes((uint32_t)bytes, lanes);
     const int n_blocks = (int)(p->k / type->block_len);
-    const int n_steps = (n_blocks + per_step - 1) / per_step;
-    const int64_t first = ((int64_t)gpu_block() * QUANT_GPU_STAGED_WARPS + gpu_warp()) * ROWS;
-    uint8_t *stages = (uint8_t *)gpu_shared() +
-                      (uint32_t)gpu_warp() * quant_gpu_staged_warp((uint32_t)bytes, lanes);
-    float *terms = (float *)(void *)(stages + ROWS * STAGES * stage_bytes), acc = 0.0f;
-    const int block = gpu_lane() / lanes, lane_part = gpu_lane() % lanes;
-    const uint8_t *w[ROWS];
-    if (first >= p->n_rows) return;
+    const int warps = quant_gpu_staged_warps((uint32_t)bytes, lanes, n_blocks);
+    const int per_round = warps * per_step;
+    const int64_t first = (int64_t)gpu_block() * ROWS;
     const struct quant_gpu_factors of = quant_gpu_factors(p, gpu_block_y());
     const struct quant_act a = of.a;
-    if (!of.w) acc = quant_float_of(0x7fc00000);
+    uint8_t *step = (uint8_t *)gpu_shared() + gpu_warp() * ROWS * step_bytes;
+    float *terms = (float *)(void *)((uint8_t *)gpu_shared() + warps * ROWS * step_bytes);
+    const int block = gpu_lane() / lanes, lane_part = gpu_lane() % lanes;
+    float acc = of.w ? 0.0f : quant_float_of(0x7fc00000);
+    const uint8_t *w[ROWS];
     GPU_UNROLL
     for (int r = 0; r < ROWS; r++)
         w[r] = of.w + (first + r < p->n_rows ? first + r : p->n_rows - 1) * p->row_bytes;
-    for (int t = 1 - STAGES; of.w && t < n_steps; t++) {
-        /* The stage of step t + STAGES - 1 is that of step t - 1, which all lanes have computed. */
-        gpu_sync_warp();
-        const int next = t + STAGES - 1, n_next = n_blocks - next * per_step;
-        if (next < n_steps) {
-            GPU_UNROLL
-            for (int r = 0; r < ROWS; r++)
-                start_copy(w[r] + (int64_t)next * per_step * bytes,
-                           (n_next < per_step ? n_next : per_step) * bytes,
-                           stages + (next % STAGES * ROWS + r) * stage_bytes);
-        }
-        gpu_copies_end();
-        if (t < 0) continue;
-        gpu_copies_wait(STAGES - 1);
-        gpu_sync_warp(); /* the bytes of step t are there, those of all lanes */
-        const int n_left = n_blocks - t * per_step, n = n_left < per_step ? n_left : per_step;
-        const int b = t * per_step + block;
+    for (int b_round = 0; of.w && b_round < n_blocks; b_round += per_round) {
+        const int b_step = b_round + gpu_warp() * per_step, n_left = n_blocks - b_step;
+        const int n = n_left < per_step ? n_left : per_step, b = b_step + block;
+        float *to = terms + gpu_warp() * per_step + block;
         const uint8_t *at[ROWS];
         int products[ROWS], minima[ROWS];
+        gpu_sync_warp(); /* the bytes of the round before are read */
+        GPU_UNROLL
+        for (int r = 0; r < ROWS; r++) {
+            const uint8_t *from = w[r] + (int64_t)b_step * bytes;
+            if (n > 0) start_copy(from, n * bytes, step + r * step_bytes);
+            at[r] = step + r * step_bytes + ((uintptr_t)from & 15) + block * bytes;
+        }
+        gpu_copies_end();
+        gpu_copies_wait(0);
+        gpu_sync_warp(); /* the bytes are there, those of all lanes */
         GPU_UNROLL
         for (int r = 0; r < ROWS; r++) {
             struct sums sums = {0};
-            const uint8_t *from = w[r] + (int64_t)t * per_step * bytes;
-            at[r] = stages + (t % STAGES * ROWS + r) * stage_bytes + ((uintptr_t)from & 15) +
-                    block * bytes;
             if (block < n) type->part(at[r], lane_part, b, &a, &sums);
             products[r] = sums.products;
             minima[r] = sums.minima;
@@ -399,21 +397,24 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
             GPU_UNROLL
             for (int r = 0; r < ROWS; r++)
                 if (block < n)
-                    terms[r * GPU_WARP + block] =
+                    to[r * per_round] =
                         type->value(at[r], b, &a, (struct sums){products[r], minima[r]});
         } else {
             const struct sums sums = {sum_of_lanes(products),
                                       type->has_min ? sum_of_lanes(minima) : 0};
             const uint8_t *my =
                 lane_part & 2 ? (lane_part & 1 ? at[3] : at[2]) : (lane_part & 1 ? at[1] : at[0]);
-            if (block < n) terms[lane_part * GPU_WARP + block] = type->value(my, b, &a, sums);
+            if (block < n) to[lane_part * per_round] = type->value(my, b, &a, sums);
         }
-        gpu_sync_warp(); /* all terms are written */
-        if (gpu_lane() < ROWS)
-            for (int i = 0; i < n; i++) acc += terms[gpu_lane() * GPU_WARP + i];
+        gpu_sync(); /* all terms of the round are written, and those of the round before are added
+                     */
+        const int n_terms = n_blocks - b_round < per_round ? n_blocks - b_round : per_round;
+        if (gpu_thread() < ROWS)
+            for (int i = 0; i < n_terms; i++) acc += terms[gpu_thread() * per_round + i];
+        terms += (b_round / per_round % 2 ? -1 : 1) * ROWS * per_round;
     }
-    if (gpu_lane() < ROWS && first + gpu_lane() < p->n_rows)
-        p->out[gpu_block_y() * p->out_stride + first + gpu_lane()] = acc;
+    if (gpu_thread() < ROWS && first + gpu_thread() < p->n_rows)
+        p->out[gpu_block_y() * p->out_stride + first + gpu_thread()] = acc;
 }
 
 #define STAGED_32(NAME)                                                                            \

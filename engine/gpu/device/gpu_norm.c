@@ -64,13 +64,16 @@ static float factor_of(const struct engine_gpu_norm *p, float squares)
 static void write_row(const struct engine_gpu_norm *p, struct engine_gpu_index at, int first,
                       int step, float mean, float factor)
 {
-    for (at.i[0] = first; at.i[0] < p->out.ne[0]; at.i[0] += step) {
-        float y = gpu_float(&p->a, &at);
+    const char *a = gpu_at(&p->a, &at), *weight = p->weight.data ? gpu_at(&p->weight, &at) : NULL,
+               *bias = p->bias.data ? gpu_at(&p->bias, &at) : NULL;
+    char *out = gpu_at(&p->out, &at);
+    for (int64_t i = first; i < p->out.ne[0]; i += step) {
+        float y = gpu_row_float(&p->a, a, i);
         if (p->kind == ENGINE_GPU_NORM) y = fmaf(y, 1.0f, -mean);
         y *= factor;
-        if (p->weight.data) y *= gpu_float(&p->weight, &at);
-        if (p->bias.data) y += gpu_float(&p->bias, &at);
-        *(float *)(void *)gpu_at(&p->out, &at) = y;
+        if (weight) y *= gpu_row_float(&p->weight, weight, i);
+        if (bias) y += gpu_row_float(&p->bias, bias, i);
+        *(float *)(void *)(out + i * p->out.nb[0]) = y;
     }
 }
 

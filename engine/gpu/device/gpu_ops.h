@@ -16,7 +16,8 @@ enum {
 };
 
 /* A tensor of floats, or of int32 where that is stated, in the device's memory; data is NULL if
- * there is none. Indices past a dimension wrap around: a tensor repeats as needed. */
+ * there is none. Indices past a dimension wrap around: a tensor repeats as needed. Dimensions are
+ * below 2^31. */
 struct engine_gpu_tensor {
     char *data;
     int64_t ne[4], nb[4];
@@ -45,6 +46,7 @@ struct engine_gpu_map {
     enum engine_unary unary;
     int dim;
     float x, y;
+    bool plain; /* out, a and b (if any) have the same shape and no gaps */
 };
 
 /* engine_gpu_norm: a row for each warp. Grid: x: engine_gpu_row_blocks(rows of out);
@@ -134,11 +136,11 @@ struct engine_gpu_attention_memory {
     _Alignas(8) int16_t query[ENGINE_GPU_ATTENTION_SIZE];
     int64_t value_at[ENGINE_GPU_ATTENTION_THREADS]; /* bytes from v to element 0 of each key of the
                                                        chunk */
-    int32_t value[ENGINE_GPU_ATTENTION_SUBS][ENGINE_GPU_ATTENTION_SIZE]; /* sums of codes */
-    int16_t code[ENGINE_GPU_ATTENTION_THREADS];                          /* of its weight */
-    float lane[ENGINE_GPU_ATTENTION_SUBS][16];                           /* sums of weights */
+    int16_t code[ENGINE_GPU_ATTENTION_THREADS];     /* of its weight */
+    float lane[ENGINE_GPU_ATTENTION_SUBS][16];      /* sums of weights */
     float c[ENGINE_GPU_ATTENTION_SUBS];
     float query_scale, sum;
+    int32_t value[]; /* [sub-block][dv] sums of codes */
 };
 
 static inline int64_t engine_gpu_rows(const struct engine_gpu_tensor *t)
