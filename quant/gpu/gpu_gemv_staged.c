@@ -35,9 +35,16 @@ struct sums {
     int products, minima;
 };
 
-/* Adds the sums of part `part` of the block at `at`, which is block b of its row. */
-typedef void part_of(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
-                     struct sums *sums);
+/* The column's elements that a part of a block is multiplied with, which a lane reads once for all
+ * rows: codes, four in each word, and their sums by 16, or by 32 in blocks of 32. */
+struct column_part {
+    uint32_t x[16];
+    int sum[4];
+};
+/* Reads those of part `part` of block b. */
+typedef void column_of(const struct quant_act *a, int64_t b, int part, struct column_part *c);
+/* Adds the sums of part `part` of the block at `at`. */
+typedef void part_of(const uint8_t *at, int part, const struct column_part *c, struct sums *sums);
 /* v of the block. */
 typedef float value_of(const uint8_t *at, int64_t b, const struct quant_act *a, struct sums sums);
 
@@ -90,15 +97,22 @@ QUANT_INLINE uint32_t look_up(const int8_t table[16], uint32_t codes)
 
 /* ---- Blocks of 32: a lane each ---- */
 
-QUANT_INLINE void part32(struct quant_form32 form, const uint8_t *at, int64_t b,
-                         const struct quant_act *a, struct sums *sums)
+QUANT_INLINE void column32(const struct quant_act *a, int64_t b, int part, struct column_part *c)
 {
-    uint32_t code[8], x[8];
-    read_column(a, 32 * b, 8, x);
+    (void)part;
+    read_column(a, 32 * b, 8, c->x);
+    c->sum[0] = a->sum[b];
+}
+
+QUANT_INLINE void part32(struct quant_form32 form, const uint8_t *at, const struct column_part *c,
+                         struct sums *sums)
+{
+    uint32_t code[8];
     if (form.bytes) {
         read_words(at + form.codes, 8, code);
         GPU_UNROLL
-        for (int i = 0; i < 8; i++) sums->products = gpu_dot4_signed(code[i], x[i], sums->products);
+        for (int i = 0; i < 8; i++)
+            sums->products = gpu_dot4_signed(code[i], c->x[i], sums->products);
         return;
     }
     read_words(at + form.codes, 4, code);
@@ -110,7 +124,8 @@ QUANT_INLINE void part32(struct quant_form32 form, const uint8_t *at, int64_t b,
     if (form.codebook) {
         GPU_UNROLL
         for (int i = 0; i < 8; i++)
-            sums->products = gpu_dot4_signed(look_up(form.codebook, code[i]), x[i], sums->products);
+            sums->products =
+                gpu_dot4_signed(look_up(form.codebook, code[i]), c->x[i], sums->products);
         return;
     }
     if (form.fifth) {
@@ -120,8 +135,8 @@ QUANT_INLINE void part32(struct quant_form32 form, const uint8_t *at, int64_t b,
         for (int i = 0; i < 8; i++) code[i] |= fifth_bits(bits, i);
     }
     GPU_UNROLL
-    for (int i = 0; i < 8; i++) sums->products = gpu_dot4(code[i], x[i], sums->products);
-    if (form.offset) sums->products -= form.offset * a->sum[b];
+    for (int i = 0; i < 8; i++) sums->products = gpu_dot4(code[i], c->x[i], sums->products);
+    if (form.offset) sums->products -= form.offset * c->sum[0];
 }
 
 QUANT_INLINE float value32(struct quant_form32 form, const uint8_t *at, int64_t b,
@@ -134,25 +149,33 @@ QUANT_INLINE float value32(struct quant_form32 form, const uint8_t *at, int64_t 
 
 /* ---- Super-blocks: four lanes each ---- */
 
-/* The product of n words with the column from element i on. */
-QUANT_INLINE int dot_words(int n, const uint32_t *code, const struct quant_act *a, int64_t i)
+/* Part p has elements 64p to 64p + 63. */
+QUANT_INLINE void column_of_64(const struct quant_act *a, int64_t b, int part,
+                               struct column_part *c)
 {
-    uint32_t x[8];
+    const int64_t i = SUPER_LEN * b + 64 * part;
+    read_column(a, i, 16, c->x);
+    GPU_UNROLL
+    for (int s = 0; s < 4; s++) c->sum[s] = a->sum[i / 16 + s];
+}
+
+/* Part 2h + t has elements 128h + 32t + l and 128h + 64 + 32t + l, l < 32. */
+QUANT_INLINE void column_of_halves(const struct quant_act *a, int64_t b, int part,
+                                   struct column_part *c)
+{
+    const int64_t i = SUPER_LEN * b + 128 * (part / 2) + 32 * (part % 2);
+    read_column(a, i, 8, c->x);
+    read_column(a, i + 64, 8, c->x + 8);
+    GPU_UNROLL
+    for (int s = 0; s < 4; s++) c->sum[s] = a->sum[i / 16 + s / 2 * 4 + s % 2];
+}
+
+/* The product of n words with those of the column. */
+QUANT_INLINE int dot_words(int n, const uint32_t *code, const uint32_t *x)
+{
     int sum = 0;
-    read_column(a, i, n, x);
     for (int j = 0; j < n; j++) sum = gpu_dot4(code[j], x[j], sum);
     return sum;
-}
-
-/* The sum of the column's codes in the 16 or 32 elements from i on. */
-QUANT_INLINE int sum16(const struct quant_act *a, int64_t i)
-{
-    return a->sum[i / 16];
-}
-
-QUANT_INLINE int sum32(const struct quant_act *a, int64_t i)
-{
-    return a->sum[i / 16] + a->sum[i / 16 + 1];
 }
 
 QUANT_INLINE float value256(const struct quant_panel_form *form, float d, float m, int64_t b,
@@ -163,20 +186,19 @@ QUANT_INLINE float value256(const struct quant_panel_form *form, float d, float 
                          : scale * (float)sums.products;
 }
 
-/* Q4_K and Q5_K: part p has sub-blocks 2p and 2p + 1. */
-QUANT_INLINE void add_sub_block(const uint32_t scale[3], int s, const uint32_t code[8], int64_t b,
-                                const struct quant_act *a, struct sums *sums)
+/* Q4_K and Q5_K: sub-block s, the first or second half of its part. */
+QUANT_INLINE void add_sub_block(const uint32_t scale[3], int s, int half, const uint32_t code[8],
+                                const struct column_part *c, struct sums *sums)
 {
     const int j = 8 * (s % 4), first = scale[0] >> j & 255, second = scale[1] >> j & 255,
               third = scale[2] >> j & 255;
     const int factor = s < 4 ? first & 63 : (third & 15) | (first >> 6) << 4;
     const int min = s < 4 ? second & 63 : third >> 4 | (second >> 6) << 4;
-    const int64_t i = SUPER_LEN * b + 32 * s;
-    sums->products += factor * dot_words(8, code, a, i);
-    sums->minima += min * sum32(a, i);
+    sums->products += factor * dot_words(8, code, c->x + 8 * half);
+    sums->minima += min * (c->sum[2 * half] + c->sum[2 * half + 1]);
 }
 
-QUANT_INLINE void q4_k_part_of(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
+QUANT_INLINE void q4_k_part_of(const uint8_t *at, int part, const struct column_part *c,
                                bool aligned, struct sums *sums)
 {
     const struct q4_k_block *w = (const struct q4_k_block *)at;
@@ -192,11 +214,11 @@ QUANT_INLINE void q4_k_part_of(const uint8_t *at, int part, int64_t b, const str
     for (int half = 0; half < 2; half++) {
         GPU_UNROLL
         for (int i = 0; i < 8; i++) code[i] = q[i] >> 4 * half & 0x0f0f0f0f;
-        add_sub_block(head + 1, 2 * part + half, code, b, a, sums);
+        add_sub_block(head + 1, 2 * part + half, half, code, c, sums);
     }
 }
 
-QUANT_INLINE void q5_k_part_of(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
+QUANT_INLINE void q5_k_part_of(const uint8_t *at, int part, const struct column_part *c,
                                bool aligned, struct sums *sums)
 {
     const struct q5_k_block *w = (const struct q5_k_block *)at;
@@ -216,12 +238,11 @@ QUANT_INLINE void q5_k_part_of(const uint8_t *at, int part, int64_t b, const str
         GPU_UNROLL
         for (int i = 0; i < 8; i++)
             code[i] = (q[i] >> 4 * half & 0x0f0f0f0f) | (high[i] >> s & 0x01010101) << 4;
-        add_sub_block(head + 1, s, code, b, a, sums);
+        add_sub_block(head + 1, s, half, code, c, sums);
     }
 }
 
-/* Q6_K: part 2h + t has elements 128h + 32t + l and 128h + 64 + 32t + l, l < 32. */
-QUANT_INLINE void q6_k_part(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
+QUANT_INLINE void q6_k_part(const uint8_t *at, int part, const struct column_part *c,
                             struct sums *sums)
 {
     const struct q6_k_block *w = (const struct q6_k_block *)at;
@@ -232,7 +253,6 @@ QUANT_INLINE void q6_k_part(const uint8_t *at, int part, int64_t b, const struct
     GPU_UNROLL
     for (int half = 0; half < 2; half++) {
         const int g = t + 2 * half;
-        const int64_t i = SUPER_LEN * b + 128 * h + 32 * g;
         GPU_UNROLL
         for (int j = 0; j < 8; j++)
             code[j] = (low[j] >> 4 * half & 0x0f0f0f0f) | (high[j] >> 2 * g & 0x03030303) << 4;
@@ -240,12 +260,12 @@ QUANT_INLINE void q6_k_part(const uint8_t *at, int part, int64_t b, const struct
         for (int s = 0; s < 2; s++)
             sums->products +=
                 w->scale[8 * h + 2 * g + s] *
-                (dot_words(4, code + 4 * s, a, i + 16 * s) - 32 * sum16(a, i + 16 * s));
+                (dot_words(4, code + 4 * s, c->x + 8 * half + 4 * s) - 32 * c->sum[2 * half + s]);
     }
 }
 
-/* Q2_K and Q3_K: part 2h + t has elements 128h + 32g + l of g = 2t and 2t + 1, l < 32. */
-QUANT_INLINE void q2_k_part(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
+/* Q2_K and Q3_K: part 2h + t has the codes 2t and 2t + 1 of the bytes of half h. */
+QUANT_INLINE void q2_k_part(const uint8_t *at, int part, const struct column_part *c,
                             struct sums *sums)
 {
     const struct q2_k_block *w = (const struct q2_k_block *)at;
@@ -253,20 +273,20 @@ QUANT_INLINE void q2_k_part(const uint8_t *at, int part, int64_t b, const struct
     uint32_t q[8], code[8];
     read_words(w->q + 32 * h, 8, q);
     GPU_UNROLL
-    for (int g = 2 * t; g < 2 * t + 2; g++) {
-        const int64_t i = SUPER_LEN * b + 128 * h + 32 * g;
+    for (int half = 0; half < 2; half++) {
+        const int g = 2 * t + half;
         GPU_UNROLL
         for (int j = 0; j < 8; j++) code[j] = q[j] >> 2 * g & 0x03030303;
         GPU_UNROLL
         for (int s = 0; s < 2; s++) {
             const int scale = w->scale[8 * h + 2 * g + s];
-            sums->products += (scale & 15) * dot_words(4, code + 4 * s, a, i + 16 * s);
-            sums->minima += (scale >> 4) * sum16(a, i + 16 * s);
+            sums->products += (scale & 15) * dot_words(4, code + 4 * s, c->x + 8 * half + 4 * s);
+            sums->minima += (scale >> 4) * c->sum[2 * half + s];
         }
     }
 }
 
-QUANT_INLINE void q3_k_part(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
+QUANT_INLINE void q3_k_part(const uint8_t *at, int part, const struct column_part *c,
                             struct sums *sums)
 {
     const struct q3_k_block *w = (const struct q3_k_block *)at;
@@ -275,8 +295,8 @@ QUANT_INLINE void q3_k_part(const uint8_t *at, int part, int64_t b, const struct
     read_words(w->q + 32 * h, 8, q);
     read_words(w->high, 8, high);
     GPU_UNROLL
-    for (int g = 2 * t; g < 2 * t + 2; g++) {
-        const int64_t i = SUPER_LEN * b + 128 * h + 32 * g;
+    for (int half = 0; half < 2; half++) {
+        const int g = 2 * t + half;
         GPU_UNROLL
         for (int j = 0; j < 8; j++)
             code[j] = (q[j] >> 2 * g & 0x03030303) | (high[j] >> (4 * h + g) & 0x01010101) << 2;
@@ -285,14 +305,13 @@ QUANT_INLINE void q3_k_part(const uint8_t *at, int part, int64_t b, const struct
             const int n = 8 * h + 2 * g + s;
             const int scale =
                 (w->scale[n % 8] >> n / 8 * 4 & 15) | (w->scale[8 + n % 4] >> n / 4 * 2 & 3) << 4;
-            sums->products += (scale - 32) * (dot_words(4, code + 4 * s, a, i + 16 * s) -
-                                              4 * sum16(a, i + 16 * s));
+            sums->products += (scale - 32) * (dot_words(4, code + 4 * s, c->x + 8 * half + 4 * s) -
+                                              4 * c->sum[2 * half + s]);
         }
     }
 }
 
-/* IQ4_XS: part p has sub-blocks 2p and 2p + 1. */
-QUANT_INLINE void iq4_xs_part(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
+QUANT_INLINE void iq4_xs_part(const uint8_t *at, int part, const struct column_part *c,
                               struct sums *sums)
 {
     const struct iq4_xs_block *w = (const struct iq4_xs_block *)at;
@@ -301,15 +320,14 @@ QUANT_INLINE void iq4_xs_part(const uint8_t *at, int part, int64_t b, const stru
     read_words(w->q + 32 * part, 8, q);
     GPU_UNROLL
     for (int s = 0; s < 2; s++) {
-        const int64_t i = SUPER_LEN * b + 64 * part + 32 * s;
-        uint32_t x[8];
+        const uint32_t *x = c->x + 8 * s;
         int sum = 0;
-        read_column(a, i, 8, x);
         GPU_UNROLL
         for (int j = 0; j < 4; j++) {
-            const uint32_t c = q[4 * s + j];
-            sum = gpu_dot4_signed(look_up(quant_codebook_iq4, c & 0x0f0f0f0f), x[j], sum);
-            sum = gpu_dot4_signed(look_up(quant_codebook_iq4, c >> 4 & 0x0f0f0f0f), x[4 + j], sum);
+            const uint32_t code = q[4 * s + j];
+            sum = gpu_dot4_signed(look_up(quant_codebook_iq4, code & 0x0f0f0f0f), x[j], sum);
+            sum =
+                gpu_dot4_signed(look_up(quant_codebook_iq4, code >> 4 & 0x0f0f0f0f), x[4 + j], sum);
         }
         const int scale = (w->scale_low[part] >> 4 * s & 15) | (scale_high >> 2 * s & 3) << 4;
         sums->products += (scale - 32) * sum;
@@ -331,6 +349,7 @@ QUANT_INLINE void start_copy(const uint8_t *from, int64_t bytes, uint8_t *stage)
 struct staged {
     int block_len, block_bytes, lanes;
     bool has_min;
+    column_of *column;
     part_of *part;
     value_of *value;
 };
@@ -384,12 +403,14 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
             at[r] = step + r * step_bytes + ((uintptr_t)from & 15) + block * bytes;
         }
         gpu_copies_end();
+        struct column_part column;
+        if (block < n) type->column(&a, b, lane_part, &column);
         gpu_copies_wait(0);
         gpu_sync_warp(); /* the bytes are there, those of all lanes */
         GPU_UNROLL
         for (int r = 0; r < ROWS; r++) {
             struct sums sums = {0};
-            if (block < n) type->part(at[r], lane_part, b, &a, &sums);
+            if (block < n) type->part(at[r], lane_part, &column, &sums);
             products[r] = sums.products;
             minima[r] = sums.minima;
         }
@@ -418,11 +439,11 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
 }
 
 #define STAGED_32(NAME)                                                                            \
-    QUANT_INLINE void NAME##_part(const uint8_t *at, int part, int64_t b,                          \
-                                  const struct quant_act *a, struct sums *sums)                    \
+    QUANT_INLINE void NAME##_part(const uint8_t *at, int part, const struct column_part *c,        \
+                                  struct sums *sums)                                               \
     {                                                                                              \
         (void)part;                                                                                \
-        part32(NAME##_form, at, b, a, sums);                                                       \
+        part32(NAME##_form, at, c, sums);                                                          \
     }                                                                                              \
     QUANT_INLINE float NAME##_value(const uint8_t *at, int64_t b, const struct quant_act *a,       \
                                     struct sums sums)                                              \
@@ -432,7 +453,7 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
     GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
     {                                                                                              \
         const struct staged type = {                                                               \
-            32, sizeof(struct NAME##_block), 1, false, NAME##_part, NAME##_value};                 \
+            32, sizeof(struct NAME##_block), 1, false, column32, NAME##_part, NAME##_value};       \
         gemv_staged(&p, &type);                                                                    \
     }
 
@@ -445,38 +466,39 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
         return value256(&NAME##_layout.panel, quant_half_to_float(quant_load16(&w->d)), M, b, a,   \
                         sums);                                                                     \
     }
-#define ROWS_256(NAME, PART)                                                                       \
+#define ROWS_256(NAME, COLUMN, PART)                                                               \
     do {                                                                                           \
-        const struct staged type = {SUPER_LEN, sizeof(struct NAME##_block),                        \
-                                    4,         NAME##_layout.panel.has_min,                        \
-                                    PART,      NAME##_value};                                      \
+        const struct staged type = {SUPER_LEN,   sizeof(struct NAME##_block),                      \
+                                    4,           NAME##_layout.panel.has_min,                      \
+                                    COLUMN,      PART,                                             \
+                                    NAME##_value};                                                 \
         gemv_staged(&p, &type);                                                                    \
     } while (0)
-#define STAGED_256(NAME, M)                                                                        \
+#define STAGED_256(NAME, COLUMN, M)                                                                \
     VALUE_256(NAME, M)                                                                             \
     GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
     {                                                                                              \
-        ROWS_256(NAME, NAME##_part);                                                               \
+        ROWS_256(NAME, COLUMN, NAME##_part);                                                       \
     }
 /* A type whose blocks have a multiple of 16 bytes, and codes at a multiple of 16. */
-#define STAGED_256_ALIGNED(NAME, M)                                                                \
+#define STAGED_256_ALIGNED(NAME, COLUMN, M)                                                        \
     VALUE_256(NAME, M)                                                                             \
-    QUANT_INLINE void NAME##_part(const uint8_t *at, int part, int64_t b,                          \
-                                  const struct quant_act *a, struct sums *sums)                    \
+    QUANT_INLINE void NAME##_part(const uint8_t *at, int part, const struct column_part *c,        \
+                                  struct sums *sums)                                               \
     {                                                                                              \
-        NAME##_part_of(at, part, b, a, false, sums);                                               \
+        NAME##_part_of(at, part, c, false, sums);                                                  \
     }                                                                                              \
-    QUANT_INLINE void NAME##_aligned_part(const uint8_t *at, int part, int64_t b,                  \
-                                          const struct quant_act *a, struct sums *sums)            \
+    QUANT_INLINE void NAME##_aligned_part(const uint8_t *at, int part,                             \
+                                          const struct column_part *c, struct sums *sums)          \
     {                                                                                              \
-        NAME##_part_of(__builtin_assume_aligned(at, 16), part, b, a, true, sums);                  \
+        NAME##_part_of(__builtin_assume_aligned(at, 16), part, c, true, sums);                     \
     }                                                                                              \
     GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
     {                                                                                              \
         if (((uintptr_t)p.w | (uintptr_t)p.row_bytes | (uintptr_t)p.by.bytes) % 16 == 0)           \
-            ROWS_256(NAME, NAME##_aligned_part);                                                   \
+            ROWS_256(NAME, COLUMN, NAME##_aligned_part);                                           \
         else                                                                                       \
-            ROWS_256(NAME, NAME##_part);                                                           \
+            ROWS_256(NAME, COLUMN, NAME##_part);                                                   \
     }
 
 STAGED_32(q4_0)
@@ -486,9 +508,9 @@ STAGED_32(q5_1)
 STAGED_32(q8_0)
 STAGED_32(iq4_nl)
 STAGED_32(mxfp4)
-STAGED_256(q2_k, -quant_half_to_float(quant_load16(&w->dmin)))
-STAGED_256(q3_k, 0.0f)
-STAGED_256_ALIGNED(q4_k, -quant_half_to_float(quant_load16(&w->dmin)))
-STAGED_256_ALIGNED(q5_k, -quant_half_to_float(quant_load16(&w->dmin)))
-STAGED_256(q6_k, 0.0f)
-STAGED_256(iq4_xs, 0.0f)
+STAGED_256(q2_k, column_of_64, -quant_half_to_float(quant_load16(&w->dmin)))
+STAGED_256(q3_k, column_of_64, 0.0f)
+STAGED_256_ALIGNED(q4_k, column_of_64, -quant_half_to_float(quant_load16(&w->dmin)))
+STAGED_256_ALIGNED(q5_k, column_of_64, -quant_half_to_float(quant_load16(&w->dmin)))
+STAGED_256(q6_k, column_of_halves, 0.0f)
+STAGED_256(iq4_xs, column_of_64, 0.0f)

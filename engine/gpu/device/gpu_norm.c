@@ -29,7 +29,7 @@ static float sum_of_block(const char *x, int64_t step, int64_t n, float mean, bo
     for (int64_t first = 0; first < n; first += PART) {
         const int n_part = n - first < PART ? (int)(n - first) : PART;
         gpu_sync(); /* the part before is read */
-        for (int i = gpu_thread(); i < n_part; i += ENGINE_GPU_THREADS)
+        for (int i = gpu_thread(); i < n_part; i += ENGINE_GPU_LONG_THREADS)
             s->part[i] = *(const float *)(const void *)(x + (first + i) * step);
         gpu_sync(); /* the part is written */
         if (gpu_warp() != 0) continue;
@@ -98,7 +98,7 @@ GPU_KERNEL(engine_gpu_norm_long, engine_gpu_norm)
     const float mean = is_norm ? sum_of_block(x, p.a.nb[0], n, 0.0f, false) / (float)n : 0.0f;
     if (is_norm) gpu_sync(); /* the sum is read */
     const float factor = factor_of(&p, sum_of_block(x, p.a.nb[0], n, mean, true));
-    write_row(&p, at, gpu_thread(), ENGINE_GPU_THREADS, mean, factor);
+    write_row(&p, at, gpu_thread(), ENGINE_GPU_LONG_THREADS, mean, factor);
 }
 
 /* ---- Rows of sixteen lanes, two for each warp ---- */

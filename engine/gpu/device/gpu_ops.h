@@ -51,14 +51,17 @@ struct engine_gpu_map {
 
 /* engine_gpu_norm: a row for each warp. Grid: x: engine_gpu_row_blocks(rows of out);
  * ENGINE_GPU_THREADS threads. engine_gpu_norm_long: a row for each block. Grid: x: rows of out;
- * ENGINE_GPU_THREADS threads; shared memory: struct engine_gpu_norm_memory. */
+ * ENGINE_GPU_LONG_THREADS threads; shared memory: struct engine_gpu_norm_memory. */
 enum engine_gpu_norm_kind { ENGINE_GPU_NORM, ENGINE_GPU_RMS_NORM, ENGINE_GPU_L2_NORM };
 struct engine_gpu_norm {
     struct engine_gpu_tensor out, a, weight, bias;
     enum engine_gpu_norm_kind kind;
     float eps;
 };
-enum { ENGINE_GPU_LONG_ROW = 1024 /* elements, from which on a row has a block */ };
+enum {
+    ENGINE_GPU_LONG_ROW = 1024, /* elements, from which on a row has a block */
+    ENGINE_GPU_LONG_THREADS = 1024
+};
 struct engine_gpu_norm_memory {
     float part[4096]; /* of a row */
     float sum;
