@@ -29,6 +29,7 @@
     F(memory_set, cuMemsetD8Async, (uint64_t to, unsigned char byte, size_t size, void *stream))   \
     F(write, cuMemcpyHtoDAsync_v2, (uint64_t to, const void *from, size_t size, void *stream))     \
     F(read, cuMemcpyDtoHAsync_v2, (void *to, uint64_t from, size_t size, void *stream))            \
+    F(copy, cuMemcpyDtoDAsync_v2, (uint64_t to, uint64_t from, size_t size, void *stream))         \
     F(link_new, cuLinkCreate_v2, (unsigned n, int *options, void **values, void **link))           \
     F(link_add, cuLinkAddData_v2, (void *link, int kind, void *data, size_t size,                  \
                                    const char *name, unsigned n, int *options, void **values))     \
