@@ -8,7 +8,8 @@ fake=${INFER%/*}/test
 "$INFER" doctor -t 1 | grep -Eq '^GPU code +built in' || { echo 'skip: built without code for GPUs'; finish; exit 0; }
 "$make_model" "$work/m.gguf" layers=4 embd=32 ff=32 type=Q4_0 tokens=bpe || exit 1
 "$make_model" "$work/encoder.gguf" arch=bert layers=2 embd=32 ff=32 type=F32 tokens=bpe keys=pooling_type=1 || exit 1
-"$make_model" "$work/ranker.gguf" arch=qwen3 ctx=512 with=cls.output.weight=2 || exit 1
+"$make_model" "$work/ranker.gguf" arch=bert ctx=48 "with=token_types.weight=2 token_embd_norm.bias \
+    post_attention_norm.bias post_ffw_norm.bias cls.weight=64 cls.bias cls.output.weight=1 cls.output.bias" || exit 1
 XDG_CACHE_HOME=$work/cache
 export XDG_CACHE_HOME
 m="-m $work/m.gguf"
@@ -111,6 +112,7 @@ arguments="run $m -p abcdefghijklmnopqrstuvwxyz0123456789abcdef -n 2 --temp 0 --
 same --gpu all # reads what the processor has stored
 gpu $arguments --gpu all --json
 status 0
+valid run.schema.json
 out_like '"cached_tokens":[1-9].*"gpu":[{]"name":"emulated GPU","layers":4[}]'
 
 begin auto_takes_as_many_layers_as_fit
