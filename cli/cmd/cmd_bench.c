@@ -167,7 +167,7 @@ static double share_on_gpu(const struct subject *u)
     return (double)f->placed_bytes / (double)f->weight_bytes;
 }
 
-/* The bandwidth is that of reading the weights one after the other, where they are; the int8 rate
+/* The bandwidth is that of reading first the weights of one place, then the others; the int8 rate
  * of a GPU is not measured. */
 static void fill_shares(const struct subject *u, struct cli_bench_row *r)
 {
