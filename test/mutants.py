@@ -139,6 +139,22 @@ of("engine/gpu/device/gpu_map.c", "test_gpu_models",
    ("*out = v_unary(p.unary, a) * b;", "*out = a * v_unary(p.unary, b);", "the gate has the function"),
    )
 
+# ---- Layers on a GPU ----
+of("cli/gpu_layers.c", "t_gpu.sh",
+   ("*n = g->n_layers < all ? g->n_layers : all;", "*n = all;", "a number of layers is at most that number"),
+   ("if (bytes <= room)", "if (bytes <= room || k == *n)", "layers that do not fit remain on the processor"),
+   ("most = k - 1;", "most = 0;", "as many layers as fit are on the GPU"),
+   ("g.fits |= typed && strcmp(typed, \"--gpu\") != 0;", "(void)typed;", "-ngl works without a GPU"),
+   ("if (m->adapters.count)", "if (m->adapters.count > 9)", "adapters need the processor"),
+   )
+of("models/session.c", "t_gpu.sh",
+   ("for (int i = 1; i < KEPT_GRAPHS; i++) model_graph_free(&s->body[i]);", "",
+    "where memory is short, a graph replaces the others"),
+   )
+of("models/weights.c", "t_gpu.sh",
+   ("w->placed_bytes -= (uint64_t)engine_tensor_bytes(t);", "", "shared embeddings are in both places"),
+   )
+
 # ---- Requests ----
 of("generate/thought.c", "test_generate",
    ("t->owed = left / 4;", "t->owed = left / 16;", "a quarter of the limit is left for the answer"),
