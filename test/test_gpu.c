@@ -318,7 +318,7 @@ static void the_program_has_all_ptx(void **state)
     (void)state;
     for (size_t at = 0; at < size; at += strlen(ptx + at) + 1, texts++)
         assert_non_null(strstr(ptx + at, ".visible .entry "));
-    assert_int_equal(texts, 7);
+    assert_int_equal(texts, 8);
 }
 
 int main(void)

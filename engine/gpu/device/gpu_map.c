@@ -71,6 +71,9 @@ GPU_KERNEL(engine_gpu_map, engine_gpu_map)
         *out =
             v_unary(p.unary, v_clamp(a, -INFINITY, p.x)) * fmaf(v_clamp(b, -p.x, p.x), 1.0f, p.y);
         break;
+    case ENGINE_GPU_CLEAR:
+        *out = b == 0.0f ? 0.0f : a;
+        break;
     case ENGINE_GPU_COPY:
     case ENGINE_GPU_CONCAT:
     case ENGINE_GPU_GET_ROWS:
