@@ -64,9 +64,9 @@ SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard test/support*.c test/bench
 hash := \#
 CURL ?= $(if $(shell echo '$(hash)include <curl/curl.h>' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes),yes,no)
 
-# Code for GPUs needs clang with NVIDIA's target. GPU=no: without.
+# Code for GPUs needs clang with NVIDIA's target, and xz. GPU=no: without.
 GPU_CC ?= clang
-GPU    ?= $(if $(findstring nvptx64,$(shell $(GPU_CC) --print-targets 2>/dev/null)),yes,no)
+GPU    ?= $(if $(findstring nvptx64,$(shell $(GPU_CC) --print-targets 2>/dev/null)),$(if $(shell command -v xz),yes,no),no)
 
 # Progress: on a terminal one line, "[n/m] what", that is overwritten; otherwise a line for each tenth of
 # the steps. m is the number of steps that a dry run counts. V=1 shows whole commands.
@@ -163,7 +163,7 @@ $(BUILD)/cli/pull/http.o: $(BUILD)/curl
 $(BUILD)/curl: FORCE
 	$(call keep,$(CURL))
 
-# All PTX in the program: texts that end with a zero byte. sm_80: GPUs from 2020 on; PTX 7.0: drivers
+# All PTX in the program: texts that end with a zero byte, compressed. sm_80: GPUs from 2020 on; PTX 7.0: drivers
 # from R450 on. C has no word for a kernel, so that is written into the functions that clang compiled.
 # The second clang only writes them as PTX: it optimizes nothing, and so adds no fma (scripts/lint).
 GPU_TARGET := --target=nvptx64-nvidia-cuda -march=sm_80 -Xclang -target-feature -Xclang +ptx70
@@ -173,16 +173,17 @@ $(BUILD)/%.ll: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,GPU,$<)
 	$(Q)$(GPU_CC) $(GPU_CFLAGS) -MMD -MP -MF $(@:.ll=.gpu.d) -S -emit-llvm -o $@ $<
-	@sed -i 's/^define \(dso_local \)\?void @\(quant\|engine\)_gpu_/define ptx_kernel void @\2_gpu_/' $@
+	@sed -i -e 's/^define \(dso_local \)\?void @\(quant\|engine\)_gpu_/define ptx_kernel void @\2_gpu_/' \
+	    -e 's/^define dso_local /define internal /' -e 's/^\(@.* = \)dso_local \(local_unnamed_addr \)\?constant /\1internal constant /' $@
 $(BUILD)/%.ptx: $(BUILD)/%.ll
 	$(Q)$(GPU_CC) $(GPU_TARGET) -O2 -Xclang -disable-llvm-passes -S -x ir -o $@ $<
-$(BUILD)/gpu.ptx: $(GPU_PTX)
-	$(Q)for file in $^; do cat $$file; printf '\0'; done > $@
+$(BUILD)/gpu.ptx.xz: $(GPU_PTX)
+	$(Q)for file in $^; do cat $$file; printf '\0'; done | xz -T1 --check=crc32 --lzma2=preset=9e,dict=4MiB > $@
 
 .SECONDARY: $(GPU_PTX:.ptx=.ll)
 
-$(BUILD)/engine/gpu/gpu_code.o: $(BUILD)/gpu $(if $(filter yes,$(GPU)),$(BUILD)/gpu.ptx)
-$(BUILD)/engine/gpu/gpu_code.o: private CPPFLAGS += $(if $(filter yes,$(GPU)),-DENGINE_GPU_PTX='"$(BUILD)/gpu.ptx"')
+$(BUILD)/engine/gpu/gpu_code.o: $(BUILD)/gpu $(if $(filter yes,$(GPU)),$(BUILD)/gpu.ptx.xz)
+$(BUILD)/engine/gpu/gpu_code.o: private CPPFLAGS += $(if $(filter yes,$(GPU)),-DENGINE_GPU_PTX='"$(BUILD)/gpu.ptx.xz"')
 $(BUILD)/gpu: FORCE
 	$(call keep,$(GPU))
 

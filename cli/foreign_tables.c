@@ -22,7 +22,7 @@
 
 const struct cli_foreign cli_foreign_table[] = {
     /* ---- llama.cpp ---- */
-    VALUE(LLAMA, "-ngl --gpu-layers --n-gpu-layers", NO_GPU),
+    {LLAMA, "-ngl --gpu-layers --n-gpu-layers", "--gpu N", "as many of them as fit", CLI_FOREIGN_VALUE, "gpu"},
     VALUE(LLAMA, "-dev --device -ot --override-tensor -ncmoe --n-cpu-moe -sm --split-mode", NO_GPU),
     VALUE(LLAMA, "-ts --tensor-split -mg --main-gpu -fitt --fit-target -fitc --fit-ctx -rpc --rpc", NO_GPU),
     FLAG(LLAMA, "-cmoe --cpu-moe --no-op-offload --op-offload --no-host -bs --backend-sampling", NO_GPU),

@@ -6,8 +6,17 @@
 #include "cli/adapters.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "engine/gpu/gpu.h"
 #include "models/model.h"
 #include "text/tokenizer/tokenizer.h"
+
+/* The part of a model that is on a GPU (cli/gpu_layers.h). */
+struct cli_model_gpu {
+    const struct cli_gpu *device; /* NULL: the engine has no GPU */
+    struct model_placement at;
+    struct engine_gpu_plan plan; /* with --plan: the bytes there */
+    uint64_t room;               /* bytes that were free before its first layers */
+};
 
 struct cli_model {
     struct gguf_file *file;
@@ -16,6 +25,7 @@ struct cli_model {
     struct model *model;
     struct model_session *session;
     struct cli_adapters adapters;
+    struct cli_model_gpu gpu;
     struct base_buffer name; /* general.name, or the file name */
     bool drafts;             /* it is the model of --draft */
     bool embeds;             /* sessions return hidden states instead of logits */

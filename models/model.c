@@ -45,7 +45,7 @@ static void place_layers(struct model_params *p, const struct model_placement *p
     const uint32_t n = p->n_layer + (p->n_mtp > 0);
     const uint32_t first = placement->n_layers < n ? n - placement->n_layers : 0;
     for (uint32_t i = first; i < n; i++) p->layer[i].place = placement->place;
-    if (placement->ends) p->ends.place = placement->place;
+    if (placement->output) p->ends.place = placement->place;
 }
 
 struct model *model_open(const struct gguf_file *file, struct engine *engine,

@@ -53,12 +53,13 @@ struct model_facts { /* what callers may read of a model */
 #define MODEL_OPTION_PREFIX "option"
 
 /* Where a model's weights lie: the last n_layers layers (all if there are fewer) are copied to
- * `place`, and with `ends` the embeddings and the output product too; all else stays in place 0, in
- * the mapped file. The state of a layer lies where its weights do. */
+ * `place`, and with `output` the last norm and the output product too; all else stays in place 0,
+ * in the mapped file, as do embeddings, of which a token reads a row. The state of a layer lies
+ * where its weights do. */
 struct model_placement {
     const struct engine_place *place;
     uint32_t n_layers;
-    bool ends;
+    bool output;
 };
 
 /* Opens the model of a file. `file` and `engine` must outlive it; the caller frees it with

@@ -41,8 +41,8 @@ static void check_gemv(struct bed *bed, const struct quant_type *type, int64_t k
                                         .a.first = bed->column.act,
                                         .out = out};
     launch("gemv", type->name, &gemv,
-           &(struct emulator_grid){quant_gpu_gemv_blocks(type, n_rows), 1, QUANT_GPU_THREADS,
-                                   sizeof(struct quant_gpu_terms)},
+           &(struct emulator_grid){quant_gpu_gemv_blocks(type, n_rows), 1,
+                                   quant_gpu_gemv_threads(type), quant_gpu_gemv_shared(type)},
            support_random(&bed->rng));
     const int wrong = bed_float_mismatches(n_rows, out, expected) +
                       bed_canary_mismatches(&bed->out, (size_t)n_rows * 4);
@@ -98,8 +98,8 @@ static void check_matrices(struct bed *bed, const struct quant_type *type, bool 
                                                .bytes = N_ROWS * (int64_t)row_bytes,
                                                .repeat = PER}};
     launch("gemv", type->name, &gemv,
-           &(struct emulator_grid){quant_gpu_gemv_blocks(type, N_ROWS), RESULTS, QUANT_GPU_THREADS,
-                                   sizeof(struct quant_gpu_terms)},
+           &(struct emulator_grid){quant_gpu_gemv_blocks(type, N_ROWS), RESULTS,
+                                   quant_gpu_gemv_threads(type), quant_gpu_gemv_shared(type)},
            support_random(&bed->rng));
     const int wrong = bed_float_mismatches(RESULTS * N_ROWS, out, expected[0]) +
                       bed_canary_mismatches(&bed->out, sizeof expected);

@@ -140,6 +140,18 @@ static struct engine_tensor *case_l2_norm(struct support_rig *rig)
     return engine_l2_norm(rig->g, rows(rig), 1e-5f);
 }
 
+/* Rows that a GPU adds part by part, the last one incomplete. */
+static struct engine_tensor *case_long_norm(struct support_rig *rig)
+{
+    return engine_norm(rig->g, f32(rig, 8300, 2, 1, 1), 1e-5f);
+}
+
+static struct engine_tensor *case_long_rms_norm(struct support_rig *rig)
+{
+    return engine_mul(rig->g, engine_rms_norm(rig->g, f32(rig, 4096, 3, 1, 1), 1e-5f),
+                      f32(rig, 4096, 1, 1, 1));
+}
+
 static struct engine_tensor *case_group_norm(struct support_rig *rig)
 {
     return engine_group_norm(rig->g, rows(rig), 7, 1e-5f);
@@ -380,7 +392,9 @@ struct op_case {
 };
 
 #define ROW(name) {&engine_op_##name, case_##name},
-static const struct op_case cases[] = {ENGINE_OPS(ROW)};
+static const struct op_case cases[] = {ENGINE_OPS(ROW) /* and: */
+                                       {&engine_op_norm, case_long_norm},
+                                       {&engine_op_rms_norm, case_long_rms_norm}};
 
 static bool graph_has(const struct engine_graph *g, const struct engine_op *op)
 {

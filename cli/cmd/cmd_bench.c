@@ -5,6 +5,7 @@
  * plus the cache that attention reads. Products inside attention do not count. Of a prompt only the
  * last token is computed after the last layer's attention. */
 #include "base/clock.h"
+#include "cli/gpu_layers.h"
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/out/bench.h"
@@ -501,7 +502,8 @@ static bool cmd_bench(struct cli_values *values, struct base_error *err)
     if (!check_values(&b, err)) return false;
     if (!values->no_sandbox) cli_sandbox_limit(values->svg);
     bool ok = open_all(&b, err);
-    if (ok && !values->no_sandbox) cli_sandbox_close(b.svg.unfinished ? CLI_SANDBOX_RENAME : 0);
+    if (ok && !values->no_sandbox)
+        cli_sandbox_close((b.svg.unfinished ? CLI_SANDBOX_RENAME : 0) | cli_gpu_allows(values));
     ok = ok && run_all(&b, err) && (!values->svg || write_svg(&b, err));
     ok = cli_output_close(&b.svg, ok, err);
     free_all(&b);

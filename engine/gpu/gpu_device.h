@@ -14,6 +14,7 @@
 enum engine_gpu_kernel {
     ENGINE_GPU_KERNEL_MAP,
     ENGINE_GPU_KERNEL_NORM,
+    ENGINE_GPU_KERNEL_NORM_LONG,
     ENGINE_GPU_KERNEL_SUM_ROWS,
     ENGINE_GPU_KERNEL_SOFT_MAX,
     ENGINE_GPU_KERNEL_CHOOSE_EXPERTS,
@@ -52,6 +53,13 @@ struct engine_gpu_grid {
 /* Starts a kernel. */
 void engine_gpu_launch(struct engine_gpu *gpu, void *kernel, const struct engine_gpu_grid *grid,
                        const void *arguments);
+
+/* Starts nothing of what follows, but collects it as a graph; engine_gpu_collected ends that and
+ * returns the graph, or NULL after a failure. The caller frees it by engine_gpu_collected_free. */
+void engine_gpu_collect(struct engine_gpu *gpu);
+void *engine_gpu_collected(struct engine_gpu *gpu);
+void engine_gpu_collected_free(struct engine_gpu *gpu, void *graph);
+void engine_gpu_replay(struct engine_gpu *gpu, void *graph); /* all that it collected */
 
 /* Waits until all work is done; false with the first failure since the GPU was opened. */
 bool engine_gpu_wait(struct engine_gpu *gpu, struct base_error *err);

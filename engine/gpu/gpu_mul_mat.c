@@ -69,8 +69,8 @@ static void launch(struct engine_gpu *gpu, const struct engine_tensor *node, cha
             .out = (float *)(void *)out,
         };
         const struct engine_gpu_grid grid = {quant_gpu_gemv_blocks(w->type, w->ne[1]),
-                                             (uint32_t)p.x->ne[1], QUANT_GPU_THREADS,
-                                             sizeof(struct quant_gpu_terms)};
+                                             (uint32_t)p.x->ne[1], quant_gpu_gemv_threads(w->type),
+                                             quant_gpu_gemv_shared(w->type)};
         engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, &arguments);
         out += w->ne[1] * (int64_t)sizeof(float);
     }

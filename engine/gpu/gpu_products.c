@@ -87,7 +87,8 @@ static void multiply(struct engine_gpu *gpu, const struct engine_tensor *node,
         .by = by,
     };
     const struct engine_gpu_grid grid = {quant_gpu_gemv_blocks(w->type, w->ne[1]), (uint32_t)out.n,
-                                         QUANT_GPU_THREADS, sizeof(struct quant_gpu_terms)};
+                                         quant_gpu_gemv_threads(w->type),
+                                         quant_gpu_gemv_shared(w->type)};
     engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, &arguments);
 }
 

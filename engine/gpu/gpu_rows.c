@@ -76,8 +76,13 @@ static void start_norm(struct engine_gpu *gpu, const struct engine_tensor *node,
         .kind = kind,
         .eps = node->params.norm.eps,
     };
-    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_NORM, engine_gpu_row_blocks(engine_tensor_rows(node)),
-                     &arguments);
+    const struct engine_gpu_grid grid = {(uint32_t)engine_tensor_rows(node), 1, ENGINE_GPU_THREADS,
+                                         sizeof(struct engine_gpu_norm_memory)};
+    if (node->ne[0] >= ENGINE_GPU_LONG_ROW)
+        engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_NORM_LONG], &grid, &arguments);
+    else
+        engine_gpu_start(gpu, ENGINE_GPU_KERNEL_NORM,
+                         engine_gpu_row_blocks(engine_tensor_rows(node)), &arguments);
 }
 
 #define NORM_OP(name, kind)                                                                        \

@@ -1,4 +1,5 @@
-/* quant/gpu/gpu_gemv.c: device code: products of rows with columns, for each type of weights.
+/* quant/gpu/gpu_gemv.c: device code: products of rows with columns, for the types of weights that
+ * gpu_gemv_staged.c does not have.
  *
  * The arithmetic is that of the types' own headers, inlined. In types with blocks, the lanes of a
  * warp compute terms v of 8 rows into shared memory, in any order, because no term depends on
@@ -10,16 +11,9 @@
  *
  * In float types, 16 lanes have the 16 sums of a row, and add them as a tree. */
 #include "quant/act.h"
-#include "quant/block32/iq4_nl.h"
-#include "quant/block32/mxfp4.h"
 #include "quant/block32/q1_0.h"
 #include "quant/block32/q2_0.h"
-#include "quant/block32/q4_0.h"
-#include "quant/block32/q4_1.h"
-#include "quant/block32/q5_0.h"
-#include "quant/block32/q5_1.h"
 #include "quant/block32/q6_0.h"
-#include "quant/block32/q8_0.h"
 #include "quant/block32/q8_1.h"
 #include "quant/float/bf16.h"
 #include "quant/float/nvfp4.h"
@@ -45,15 +39,9 @@
 #include "quant/super/iq4_ks.h"
 #include "quant/super/iq4_kss.h"
 #include "quant/super/iq4_kt.h"
-#include "quant/super/iq4_xs.h"
 #include "quant/super/iq5_k.h"
 #include "quant/super/iq5_ks.h"
 #include "quant/super/iq6_k.h"
-#include "quant/super/q2_k.h"
-#include "quant/super/q3_k.h"
-#include "quant/super/q4_k.h"
-#include "quant/super/q5_k.h"
-#include "quant/super/q6_k.h"
 #include "quant/super/q8_k.h"
 #include "quant/super/tq1_0.h"
 #include "quant/super/tq2_0.h"
@@ -103,22 +91,10 @@ QUANT_INLINE void gemv_blocks(const struct quant_gpu_gemv *p, int64_t block_len,
 #define GEMV_SUPER(NAME)                                                                           \
     GEMV_BLOCKS(NAME, 256, super_term(&NAME##_layout, NAME##_expand, row, b, a))
 
-GEMV_32(q4_0)
-GEMV_32(q4_1)
-GEMV_32(q5_0)
-GEMV_32(q5_1)
-GEMV_32(q8_0)
 GEMV_32(q8_1)
-GEMV_32(iq4_nl)
-GEMV_32(mxfp4)
 GEMV_32(q6_0)
 GEMV_LONG(q1_0)
 GEMV_LONG(q2_0)
-GEMV_SUPER(q2_k)
-GEMV_SUPER(q3_k)
-GEMV_SUPER(q4_k)
-GEMV_SUPER(q5_k)
-GEMV_SUPER(q6_k)
 GEMV_SUPER(q8_k)
 GEMV_SUPER(iq1_s)
 GEMV_SUPER(iq1_m)
@@ -127,7 +103,6 @@ GEMV_SUPER(iq2_xs)
 GEMV_SUPER(iq2_s)
 GEMV_SUPER(iq3_xxs)
 GEMV_SUPER(iq3_s)
-GEMV_SUPER(iq4_xs)
 GEMV_SUPER(tq1_0)
 GEMV_SUPER(tq2_0)
 GEMV_SUPER(iq2_k)

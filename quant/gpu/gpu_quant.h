@@ -62,8 +62,9 @@ struct quant_gpu_matrices {
 };
 
 /* quant_gpu_gemv_TYPE: out[c * out_stride + r] = row r times column c (quant/quant.h, canonical
- * arithmetic). Grid: x: quant_gpu_gemv_blocks(type, n_rows), y: columns; QUANT_GPU_THREADS threads;
- * shared memory: struct quant_gpu_terms. */
+ * arithmetic). Grid: x: quant_gpu_gemv_blocks(type, n_rows), y: columns;
+ * quant_gpu_gemv_threads(type) threads; shared memory: quant_gpu_gemv_shared(type). It reads up to
+ * 15 bytes before and after the rows, in the same 16 bytes as theirs. */
 struct quant_gpu_gemv {
     int64_t k, n_rows, row_bytes, out_stride;
     const uint8_t *w;
@@ -99,6 +100,62 @@ struct quant_gpu_terms {
     float v[QUANT_GPU_WARPS][QUANT_GPU_ROWS][QUANT_GPU_TERMS + 1]; /* + 1: other memory banks */
 };
 
+/* Types whose rows are copied to shared memory, where `lanes` lanes of a warp compute a block
+ * (gpu_gemv_staged.c). */
+enum {
+    QUANT_GPU_STAGES = 3,      /* steps whose bytes are in shared memory, or on their way */
+    QUANT_GPU_STAGED_ROWS = 4, /* of a warp */
+    QUANT_GPU_STAGED_WARPS = 2 /* of a block */
+};
+#define QUANT_GPU_STAGED(TYPE)                                                                     \
+    TYPE(Q4_0, 1)                                                                                  \
+    TYPE(Q4_1, 1)                                                                                  \
+    TYPE(Q5_0, 1)                                                                                  \
+    TYPE(Q5_1, 1)                                                                                  \
+    TYPE(Q8_0, 1)                                                                                  \
+    TYPE(IQ4_NL, 1)                                                                                \
+    TYPE(MXFP4, 1)                                                                                 \
+    TYPE(Q2_K, 4)                                                                                  \
+    TYPE(Q3_K, 4)                                                                                  \
+    TYPE(Q4_K, 4)                                                                                  \
+    TYPE(Q5_K, 4)                                                                                  \
+    TYPE(Q6_K, 4)                                                                                  \
+    TYPE(IQ4_XS, 4)
+
+/* Lanes of a block; 0: the type is not staged. */
+static inline int quant_gpu_lanes(enum quant_id id)
+{
+#define QUANT_GPU_LANES(name, lanes)                                                               \
+    case QUANT_##name:                                                                             \
+        return lanes;
+    switch (id) {
+        QUANT_GPU_STAGED(QUANT_GPU_LANES)
+    default:
+        return 0;
+    }
+#undef QUANT_GPU_LANES
+}
+
+/* Bytes of a row in a stage: those of a step, at any offset from a multiple of 16, and 16 more. */
+static inline uint32_t quant_gpu_staged_row(uint32_t block_bytes, int lanes)
+{
+    return (block_bytes * (uint32_t)(32 / lanes) + 15) / 16 * 16 + 32;
+}
+
+/* Bytes of shared memory of a warp: stages, and terms of its rows. */
+static inline uint32_t quant_gpu_staged_warp(uint32_t block_bytes, int lanes)
+{
+    return QUANT_GPU_STAGED_ROWS *
+           (QUANT_GPU_STAGES * quant_gpu_staged_row(block_bytes, lanes) + 32 * 4);
+}
+
+static inline uint32_t quant_gpu_gemv_shared(const struct quant_type *type)
+{
+    const int lanes = quant_gpu_lanes(type->id);
+    return lanes ? QUANT_GPU_STAGED_WARPS * quant_gpu_staged_warp(type->block_bytes, lanes)
+                 : (uint32_t)sizeof(struct quant_gpu_terms);
+}
+
 static inline uint32_t quant_gpu_quantize_blocks(const struct quant_act_form *form, int64_t k)
 {
     const int64_t per_warp = form->sum_len ? form->block_len : form->rounded;
@@ -106,10 +163,17 @@ static inline uint32_t quant_gpu_quantize_blocks(const struct quant_act_form *fo
     return (uint32_t)((warps + QUANT_GPU_WARPS - 1) / QUANT_GPU_WARPS);
 }
 
+/* Threads of a block. */
+static inline uint32_t quant_gpu_gemv_threads(const struct quant_type *type)
+{
+    return 32 * (quant_gpu_lanes(type->id) ? QUANT_GPU_STAGED_WARPS : QUANT_GPU_WARPS);
+}
+
 static inline uint32_t quant_gpu_gemv_blocks(const struct quant_type *type, int64_t n_rows)
 {
-    const int64_t rows =
-        QUANT_GPU_WARPS * (type->act->sum_len ? QUANT_GPU_ROWS : QUANT_GPU_FLOAT_ROWS);
+    const int64_t rows = quant_gpu_lanes(type->id) ? QUANT_GPU_STAGED_WARPS * QUANT_GPU_STAGED_ROWS
+                         : type->act->sum_len      ? QUANT_GPU_WARPS * QUANT_GPU_ROWS
+                                                   : QUANT_GPU_WARPS * QUANT_GPU_FLOAT_ROWS;
     return (uint32_t)((n_rows + rows - 1) / rows);
 }
 

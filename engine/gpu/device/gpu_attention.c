@@ -86,6 +86,30 @@ static void convert_query(const struct query *q, const float *x)
     if (gpu_lane() == 0) q->shared->query_scale = scale * q->p->scale;
 }
 
+/* attn_score: a word has the codes of two elements; all words of a sum are loaded at once. */
+static float score(int64_t d, const char *group, int64_t r, const int16_t *query)
+{
+    enum { WORDS = ENGINE_ATTN_DIMS / 2 };
+    const uint32_t *key = (const uint32_t *)(const void *)engine_attn_codes(group) + r,
+                   *q = (const uint32_t *)(const void *)query;
+    const int n_words = (int)(d + 1) / 2;
+    float acc = 0.0f;
+    for (int first = 0; first < n_words; first += WORDS) {
+        uint32_t words[WORDS];
+        int32_t sum = 0;
+        GPU_UNROLL
+        for (int i = 0; i < WORDS; i++)
+            words[i] = first + i < n_words ? key[(first + i) * ENGINE_ATTN_GROUP] : 0;
+        GPU_UNROLL
+        for (int i = 0; i < WORDS; i++) {
+            const uint32_t x = first + i < n_words ? q[first + i] : 0;
+            sum += (int16_t)words[i] * (int16_t)x + (int16_t)(words[i] >> 16) * (int16_t)(x >> 16);
+        }
+        acc = first ? acc + (float)sum : (float)sum;
+    }
+    return acc;
+}
+
 static const char *value_group(const struct query *q, int32_t slot)
 {
     return q->v + slot / ENGINE_ATTN_GROUP * q->p->v.nb[2];
@@ -120,7 +144,7 @@ static void weigh(const struct query *q, int64_t chunk)
     float t = -ENGINE_ATTN_LIMIT;
     if (is_in) {
         const char *group = q->k + slot / ENGINE_ATTN_GROUP * q->p->k.nb[2];
-        const float acc = attn_score(q->d, group, slot % ENGINE_ATTN_GROUP, s->query);
+        const float acc = score(q->d, group, slot % ENGINE_ATTN_GROUP, s->query);
         const float scaled = acc * engine_attn_scales(group)[slot % ENGINE_ATTN_GROUP];
         if (q->p->direct)
             t = fmaf(scaled, s->query_scale, attn_offset(value_scale));
@@ -138,7 +162,9 @@ static void weigh(const struct query *q, int64_t chunk)
     const float w =
         is_in ? attn_weight(t, c > ENGINE_ATTN_LIMIT ? v_of_bits(0x7fc00000) : c) : 0.0f;
     const float inverse = attn_inverse(value_scale);
-    s->slot[gpu_thread()] = slot;
+    s->value_at[gpu_thread()] =
+        slot / ENGINE_ATTN_GROUP * q->p->v.nb[2] + ENGINE_ATTN_GROUP * (int64_t)sizeof(float) +
+        attn_value_at(q->dv, slot % ENGINE_ATTN_GROUP, 0) * (int64_t)sizeof(int16_t);
     s->code[gpu_thread()] = attn_weight_code(w);
     /* Lane i < 16: keys i and i + 16 of the sub-block, of those in the range. */
     const float next_w = v_of_bits(gpu_shuffle_xor(v_bits(w), 16));
@@ -160,19 +186,35 @@ static float sum_of_weights(const struct engine_gpu_attention_memory *s, const f
     return total;
 }
 
-/* Element e of the chunk's values, times their weights. */
-static float sum_of_values(const struct query *q, const float *scale, int64_t e)
+/* Sums the codes of the chunk's values times those of their weights: element e of sub-block i by
+ * thread i * dv + e, and so on; 0 for sub-blocks that are outside of the range. */
+static void sum_values(const struct query *q, int64_t chunk)
 {
-    const struct engine_gpu_attention_memory *s = q->shared;
-    float o = 0.0f;
-    for (int i = 0; i < ENGINE_ATTN_SUBS; i++) {
+    struct engine_gpu_attention_memory *s = q->shared;
+    const int64_t before = q->first - chunk * ENGINE_ATTN_KEYS,
+                  end = q->end - chunk * ENGINE_ATTN_KEYS;
+    const int dv = (int)q->dv;
+    for (int n = gpu_thread(); n < ENGINE_ATTN_SUBS * dv; n += ENGINE_GPU_ATTENTION_THREADS) {
+        const int i = n / dv, e = n % dv, j = i * ENGINE_ATTN_SUB;
+        const char *v = q->v + e * (int64_t)(2 * sizeof(int16_t));
         int32_t sum = 0;
-        for (int j = i * ENGINE_ATTN_SUB; j < (i + 1) * ENGINE_ATTN_SUB; j++) {
-            const int16_t *codes = engine_attn_codes(value_group(q, s->slot[j]));
-            sum += codes[attn_value_at(q->dv, s->slot[j] % ENGINE_ATTN_GROUP, e)] * s->code[j];
+        if (j + ENGINE_ATTN_SUB > before && j < end) {
+            int16_t codes[ENGINE_ATTN_SUB];
+            GPU_UNROLL
+            for (int k = 0; k < ENGINE_ATTN_SUB; k++)
+                codes[k] = *(const int16_t *)(const void *)(v + s->value_at[j + k]);
+            GPU_UNROLL
+            for (int k = 0; k < ENGINE_ATTN_SUB; k++) sum += codes[k] * s->code[j + k];
         }
-        o = fmaf((float)sum, scale[i], o);
+        s->value[i][e] = sum;
     }
+}
+
+/* Element e of the chunk's values, times their weights. */
+static float value_of(const struct engine_gpu_attention_memory *s, const float *scale, int64_t e)
+{
+    float o = 0.0f;
+    for (int i = 0; i < ENGINE_ATTN_SUBS; i++) o = fmaf((float)s->value[i][e], scale[i], o);
     return o;
 }
 
@@ -231,9 +273,10 @@ static struct sums attend(const struct query *q)
             const float total = sum_of_weights(s, scale);
             if (gpu_lane() == 0) s->sum = total;
         }
+        sum_values(q, chunk);
+        gpu_sync(); /* sums are written; codes, c and lanes are read */
         for (int i = 0; i < PARTS; i++)
-            if (element_of(i) < q->dv) next.o[i] = sum_of_values(q, scale, element_of(i));
-        gpu_sync(); /* the sum is written; codes, c and lanes are read */
+            if (element_of(i) < q->dv) next.o[i] = value_of(s, scale, element_of(i));
         next.m = largest - ENGINE_ATTN_WEIGHT_BITS;
         next.l = s->sum;
         merge(&sum, &next);

@@ -18,6 +18,17 @@ struct engine_gpu_index {
 static inline struct engine_gpu_index gpu_index(const struct engine_gpu_tensor *t, int64_t n)
 {
     struct engine_gpu_index at;
+    if (n <= UINT32_MAX && t->ne[0] <= UINT32_MAX && t->ne[1] <= UINT32_MAX &&
+        t->ne[2] <= UINT32_MAX) { /* divisions of 64 bits take five times as long */
+        uint32_t left = (uint32_t)n;
+        for (int d = 0; d < 3; d++) {
+            const uint32_t ne = (uint32_t)t->ne[d];
+            at.i[d] = left % ne;
+            left /= ne;
+        }
+        at.i[3] = left;
+        return at;
+    }
     for (int d = 0; d < 4; d++) {
         at.i[d] = n % t->ne[d];
         n /= t->ne[d];
@@ -29,7 +40,8 @@ static inline struct engine_gpu_index gpu_index(const struct engine_gpu_tensor *
 static inline char *gpu_at(const struct engine_gpu_tensor *t, const struct engine_gpu_index *at)
 {
     char *data = t->data;
-    for (int d = 0; d < 4; d++) data += at->i[d] % t->ne[d] * t->nb[d];
+    for (int d = 0; d < 4; d++)
+        data += (at->i[d] < t->ne[d] ? at->i[d] : at->i[d] % t->ne[d]) * t->nb[d];
     return data;
 }
 

@@ -49,12 +49,18 @@ struct engine_gpu_map {
 };
 
 /* engine_gpu_norm: a row for each warp. Grid: x: engine_gpu_row_blocks(rows of out);
- * ENGINE_GPU_THREADS threads. */
+ * ENGINE_GPU_THREADS threads. engine_gpu_norm_long: a row for each block. Grid: x: rows of out;
+ * ENGINE_GPU_THREADS threads; shared memory: struct engine_gpu_norm_memory. */
 enum engine_gpu_norm_kind { ENGINE_GPU_NORM, ENGINE_GPU_RMS_NORM, ENGINE_GPU_L2_NORM };
 struct engine_gpu_norm {
     struct engine_gpu_tensor out, a, weight, bias;
     enum engine_gpu_norm_kind kind;
     float eps;
+};
+enum { ENGINE_GPU_LONG_ROW = 1024 /* elements, from which on a row has a block */ };
+struct engine_gpu_norm_memory {
+    float part[4096]; /* of a row */
+    float sum;
 };
 
 /* engine_gpu_sum_rows: the sum of a row of a for each 16 lanes. Grid: x:
@@ -136,10 +142,12 @@ struct engine_gpu_attention {
 };
 
 struct engine_gpu_attention_memory {
-    int16_t query[ENGINE_GPU_ATTENTION_SIZE];
-    int32_t slot[ENGINE_GPU_ATTENTION_THREADS]; /* of each key of the chunk */
-    int16_t code[ENGINE_GPU_ATTENTION_THREADS]; /* of its weight */
-    float lane[ENGINE_GPU_ATTENTION_SUBS][16];  /* sums of weights */
+    _Alignas(8) int16_t query[ENGINE_GPU_ATTENTION_SIZE];
+    int64_t value_at[ENGINE_GPU_ATTENTION_THREADS]; /* bytes from v to element 0 of each key of the
+                                                       chunk */
+    int32_t value[ENGINE_GPU_ATTENTION_SUBS][ENGINE_GPU_ATTENTION_SIZE]; /* sums of codes */
+    int16_t code[ENGINE_GPU_ATTENTION_THREADS];                          /* of its weight */
+    float lane[ENGINE_GPU_ATTENTION_SUBS][16];                           /* sums of weights */
     float c[ENGINE_GPU_ATTENTION_SUBS];
     float query_scale, sum;
 };
