@@ -20,7 +20,7 @@ enum {
     ILLEGAL_ADDRESS = 700,
     LAUNCH_FAILED = 719
 };
-enum { MAX_BUFFERS = 4096, HEAP = 1 << 30, PAGE = 4096, CODE_SIZE = 64, MAX_LAUNCHES = 1024 };
+enum { MAX_BUFFERS = 4096, HEAP = 1 << 30, PAGE = 4096, CODE_SIZE = 64, MAX_LAUNCHES = 4096 };
 
 struct fake_cuda fake_cuda = {.memory = 64 << 20, .major = 8, .seed = 1};
 
@@ -315,14 +315,13 @@ static struct graph {
     struct launch launch[MAX_LAUNCHES];
 } * collecting;
 
+/* With accessible memory. */
 static int run_launch(const struct launch *launch)
 {
     if (++fake_cuda.launches == fake_cuda.fail_launch) return LAUNCH_FAILED;
-    open_memory(true);
-    const bool ok =
-        emulator_run(launch->kernel, launch->arguments, &launch->grid, fake_cuda.seed++);
-    open_memory(false);
-    return ok ? SUCCESS : LAUNCH_FAILED;
+    return emulator_run(launch->kernel, launch->arguments, &launch->grid, fake_cuda.seed++)
+               ? SUCCESS
+               : LAUNCH_FAILED;
 }
 
 /* The bytes of a kernel's arguments (quant/gpu/dialect.h). */
@@ -344,7 +343,12 @@ int cuLaunchKernel(void *kernel, unsigned x, unsigned y, unsigned z, unsigned th
     memcpy(&launch.kernel, &kernel, sizeof launch.kernel);
     if (z != 1 || threads_y != 1 || threads_z != 1 || extra || !x || !y || shared > 48 << 10)
         return INVALID_VALUE;
-    if (!collecting) return run_launch(&launch) ? LAUNCH_FAILED : cuStreamSynchronize(stream);
+    if (!collecting) {
+        open_memory(true);
+        const int result = run_launch(&launch);
+        open_memory(false);
+        return result ? result : cuStreamSynchronize(stream);
+    }
     const size_t size = arguments_size(kernel);
     if (!size || collecting->n == MAX_LAUNCHES) return INVALID_VALUE;
     launch.arguments = malloc(size);
@@ -403,7 +407,9 @@ int cuGraphLaunch(void *prepared, void *stream)
 {
     const struct graph *graph = prepared;
     fake_cuda.graphs++;
-    for (int i = 0; i < graph->n; i++)
-        if (run_launch(&graph->launch[i])) return LAUNCH_FAILED;
-    return cuStreamSynchronize(stream);
+    int result = SUCCESS;
+    open_memory(true);
+    for (int i = 0; i < graph->n && result == SUCCESS; i++) result = run_launch(&graph->launch[i]);
+    open_memory(false);
+    return result ? result : cuStreamSynchronize(stream);
 }

@@ -16,7 +16,8 @@ struct engine_gpu_op {
  * gpu_rows_experts.c, the others in gpu_rows.c. */
 /* clang-format off */
 #define ENGINE_GPU_OPS(OP)                                                                         \
-    OP(mul_mat) OP(mul_mat_batch) OP(mul_mat_id)                                                   \
+    OP(mul_mat) OP(mul_mat_batch) OP(mul_mat_id) OP(mul_mat_active) OP(mul_mat_id_active)          \
+    OP(mul_mat_transposed) OP(add_low_rank)                                                        \
     OP(add) OP(sub) OP(mul) OP(div) OP(glu) OP(unary) OP(scale) OP(clamp) OP(softcap)              \
     OP(glu_clamp) OP(copy) OP(cast) OP(concat) OP(repeat) OP(get_rows)                             \
     OP(norm) OP(rms_norm) OP(l2_norm) OP(sum_rows) OP(soft_max) OP(rope)                           \

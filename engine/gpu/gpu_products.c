@@ -1,5 +1,6 @@
-/* engine/gpu/gpu_products.c: products whose columns have matrices of their own
- * (quant/gpu/gpu_quant.h, struct quant_gpu_matrices): those of experts, and of batches. */
+/* engine/gpu/gpu_products.c: products whose columns have matrices of their own (struct
+ * quant_gpu_matrices): those of experts, and of batches; products of which some results are zero;
+ * and sums of rows of float weights. */
 #include "engine/gpu/gpu_arguments.h"
 #include "engine/op_sources.h"
 #include "engine/ops.h"
@@ -140,3 +141,97 @@ const struct engine_gpu_op engine_gpu_op_mul_mat_batch = {.op = &engine_op_mul_m
                                                           .supports = supports,
                                                           .scratch = scratch,
                                                           .launch = mul_mat_batch_launch};
+
+/* ---- Results that are zero where `active` is ---- */
+
+static void clear(struct engine_gpu *gpu, const struct engine_tensor *node)
+{
+    struct engine_gpu_map arguments = {.out = engine_gpu_tensor_of(node), .f = ENGINE_GPU_CLEAR};
+    arguments.a = arguments.out;
+    arguments.b = engine_gpu_tensor_of(engine_product_of(node).active);
+    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_MAP, engine_gpu_map_blocks(&arguments.out), &arguments);
+}
+
+static void mul_mat_active_launch(struct engine_gpu *gpu, const struct engine_tensor *node,
+                                  char *scratch_)
+{
+    mul_mat_batch_launch(gpu, node, scratch_);
+    clear(gpu, node);
+}
+
+const struct engine_gpu_op engine_gpu_op_mul_mat_active = {.op = &engine_op_mul_mat_active,
+                                                           .supports = supports,
+                                                           .scratch = scratch,
+                                                           .launch = mul_mat_active_launch};
+
+static void mul_mat_id_active_launch(struct engine_gpu *gpu, const struct engine_tensor *node,
+                                     char *scratch_)
+{
+    mul_mat_id_launch(gpu, node, scratch_);
+    clear(gpu, node);
+}
+
+const struct engine_gpu_op engine_gpu_op_mul_mat_id_active = {.op = &engine_op_mul_mat_id_active,
+                                                              .supports = supports,
+                                                              .scratch = scratch,
+                                                              .launch = mul_mat_id_active_launch};
+
+/* ---- Sums of rows of float weights ---- */
+
+static bool float_type(const struct engine_tensor *w, enum engine_gpu_float *out)
+{
+    *out = engine_tensor_is(w, QUANT_F16)    ? ENGINE_GPU_F16
+           : engine_tensor_is(w, QUANT_BF16) ? ENGINE_GPU_BF16
+                                             : ENGINE_GPU_F32;
+    return *out != ENGINE_GPU_F32 || engine_tensor_is(w, QUANT_F32);
+}
+
+static bool transposed_supports(const struct engine_tensor *node)
+{
+    enum engine_gpu_float type;
+    return float_type(node->src[1], &type);
+}
+
+static void transposed_launch(struct engine_gpu *gpu, const struct engine_tensor *node,
+                              char *scratch_)
+{
+    (void)scratch_;
+    struct engine_gpu_float_rows arguments = {.out = engine_gpu_tensor_of(node),
+                                              .w = engine_gpu_tensor_of(node->src[1]),
+                                              .x = engine_gpu_tensor_of(node->src[0])};
+    (void)float_type(node->src[1], &arguments.type);
+    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_MUL_MAT_TRANSPOSED,
+                     engine_gpu_map_blocks(&arguments.out), &arguments);
+}
+
+const struct engine_gpu_op engine_gpu_op_mul_mat_transposed = {.op = &engine_op_mul_mat_transposed,
+                                                               .supports = transposed_supports,
+                                                               .launch = transposed_launch};
+
+static bool low_rank_supports(const struct engine_tensor *node)
+{
+    enum engine_gpu_float type;
+    return float_type(node->src[ENGINE_LOW_RANK_B], &type);
+}
+
+static void low_rank_launch(struct engine_gpu *gpu, const struct engine_tensor *node,
+                            char *scratch_)
+{
+    (void)scratch_;
+    const struct engine_tensor *b = node->src[ENGINE_LOW_RANK_B];
+    struct engine_gpu_float_rows arguments = {
+        .out = engine_gpu_tensor_of(node),
+        .w = engine_gpu_tensor_of(b),
+        .x = engine_gpu_tensor_of(node->src[ENGINE_LOW_RANK_Z]),
+        .y = engine_gpu_tensor_of(node->src[ENGINE_LOW_RANK_Y]),
+        .scale = engine_gpu_tensor_of(node->src[ENGINE_LOW_RANK_SCALE]),
+        .ids = engine_gpu_tensor_of(node->src[ENGINE_LOW_RANK_IDS]),
+        .factor = node->params.low_rank,
+    };
+    (void)float_type(b, &arguments.type);
+    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_ADD_LOW_RANK, engine_gpu_map_blocks(&arguments.out),
+                     &arguments);
+}
+
+const struct engine_gpu_op engine_gpu_op_add_low_rank = {
+    .op = &engine_op_add_low_rank, .supports = low_rank_supports, .launch = low_rank_launch};

@@ -48,6 +48,8 @@ static float element(const struct engine_gpu_map *p, float a, float b)
     case ENGINE_GPU_GLU_CLAMP:
         return v_unary(p->unary, v_clamp(a, -INFINITY, p->x)) *
                fmaf(v_clamp(b, -p->x, p->x), 1.0f, p->y);
+    case ENGINE_GPU_CLEAR:
+        return b == 0.0f ? 0.0f : a;
     case ENGINE_GPU_COPY:
     case ENGINE_GPU_CONCAT:
     case ENGINE_GPU_GET_ROWS:

@@ -37,6 +37,7 @@ enum engine_gpu_map_f {
     ENGINE_GPU_SOFTCAP,   /* of bound x */
     ENGINE_GPU_GLU_CLAMP, /* unary(min(a, x)) * (clamp(b, -x, x) + y) */
     ENGINE_GPU_COPY,
+    ENGINE_GPU_CLEAR,   /* b == 0 ? 0 : a */
     ENGINE_GPU_CONCAT,  /* a, then b, along dimension dim */
     ENGINE_GPU_GET_ROWS /* row number b, int32, of a; NaN if there is none */
 };
@@ -108,6 +109,16 @@ struct engine_gpu_expert_sum {
  * wkv6; for a thread for each channel of ssm_conv; each time the number of spans. */
 struct engine_gpu_recurrent {
     struct engine_gpu_tensor out, table, spans, source[6];
+};
+
+/* engine_gpu_mul_mat_transposed: out[T][E] = sums of the rows of w[F][E], times x[T][F], of which
+ * zeros are left out. engine_gpu_add_low_rank: out = y + scale * factor * B z, with z in x, B in w,
+ * ids or none. Grid as engine_gpu_map. */
+enum engine_gpu_float { ENGINE_GPU_F32, ENGINE_GPU_F16, ENGINE_GPU_BF16 };
+struct engine_gpu_float_rows {
+    struct engine_gpu_tensor out, w, x, y, scale, ids;
+    enum engine_gpu_float type; /* of w */
+    float factor;
 };
 
 /* engine_gpu_rope: an element of out for each thread. Grid as engine_gpu_map. */
