@@ -509,38 +509,45 @@ static uint64_t chosen(struct cli_target_unit *unit, size_t n, uint64_t limit)
     return bytes;
 }
 
+/* Each type of the largest unit is tried, so the others are those that a test is about. */
+#define LARGE UNIT(1, LIST(1000), LIST(0))
+
 static void bytes_are_spent_where_they_reduce_the_error_most(void **state)
 {
     (void)state;
-    struct cli_target_unit u[2] = {
+    struct cli_target_unit u[3] = {
         UNIT(3, LIST(10, 20, 40), LIST(8, 5, 0)),   /* 0.3 and 0.25 a byte */
         UNIT(3, LIST(10, 30, 40), LIST(9, 4.5, 3)), /* 0.225 and 0.15 a byte */
+        LARGE,
     };
-    assert_int_equal(chosen(u, 2, 20), 20);
-    assert_int_equal(chosen(u, 2, 29), 20);
-    assert_int_equal(chosen(u, 2, 30), 30);
+    assert_int_equal(chosen(u, 3, 1020), 1020);
+    assert_int_equal(chosen(u, 3, 1029), 1020);
+    assert_int_equal(chosen(u, 3, 1030), 1030);
     assert_int_equal(u[0].chosen, 1);
-    assert_int_equal(chosen(u, 2, 50), 50);
+    assert_int_equal(chosen(u, 3, 1050), 1050);
     assert_int_equal(u[0].chosen, 2);
-    assert_int_equal(chosen(u, 2, 79), 70);
+    assert_int_equal(chosen(u, 3, 1079), 1070);
     assert_int_equal(u[1].chosen, 1);
-    assert_int_equal(chosen(u, 2, 80), 80);
-    assert_int_equal(chosen(u, 2, 19), 20); /* nothing fits: the smallest */
+    assert_int_equal(chosen(u, 3, 1080), 1080);
+    assert_int_equal(chosen(u, 3, 1019), 1020); /* nothing fits: the smallest */
     assert_int_equal(u[0].chosen + u[1].chosen, 0);
 }
 
 static void bytes_that_reduce_no_error_are_not_spent(void **state)
 {
     (void)state;
-    /* Number 1 does not fit, 2 has a larger error than a smaller one, 3 is between two better ones,
-     * 5 is larger than 4, which has no error. */
-    struct cli_target_unit u = UNIT(6, LIST(10, 0, 20, 30, 40, 90), LIST(8, 0, 9, 6, 0, 0));
-    assert_int_equal(chosen(&u, 1, UINT64_MAX), 40);
-    assert_int_equal(u.chosen, 4);
+    /* Number 1 is not possible, 2 has a larger error than a smaller one, 3 is between two better
+     * ones, 5 is larger than 4, which has no error. */
+    struct cli_target_unit u[2] = {UNIT(6, LIST(10, 0, 20, 30, 40, 90), LIST(8, 0, 9, 6, 0, 0)),
+                                   LARGE};
+    assert_int_equal(chosen(u, 2, UINT64_MAX), 1040);
+    assert_int_equal(u[0].chosen, 4);
     struct cli_target_unit others[2] = {UNIT(3, LIST(10, 30, 40), LIST(8, 7.9, 0)),
                                         UNIT(2, LIST(50, 60), LIST(8, 7))};
-    assert_int_equal(chosen(others, 2, 85), 70); /* 80 would have the smaller gain a byte */
+    assert_int_equal(chosen(others, 2, 85), 70);
     assert_int_equal(others[0].chosen, 0);
+    assert_int_equal(chosen(others, 2, 90), 90);
+    assert_int_equal(others[0].chosen, 2);
     struct cli_target_unit equal = UNIT(3, LIST(20, 10, 10), LIST(1, 1, 1));
     assert_int_equal(chosen(&equal, 1, UINT64_MAX), 10);
     assert_int_equal(equal.chosen, 1);
@@ -549,17 +556,20 @@ static void bytes_that_reduce_no_error_are_not_spent(void **state)
 static void a_small_step_that_fits_follows_a_large_one_that_does_not(void **state)
 {
     (void)state;
-    struct cli_target_unit u[3] = {UNIT(2, LIST(10, 20), LIST(9, 0)), /* 0.9 a byte */
-                                   UNIT(2, LIST(10, 60), LIST(30, 0)),
-                                   UNIT(3, LIST(10, 14, 18), LIST(2, 1, 0.5))};
-    assert_int_equal(chosen(u, 3, 50), 48);
-    assert_int_equal(u[0].chosen, 1);
+    struct cli_target_unit u[4] = {
+        UNIT(2, LIST(10, 20), LIST(9, 0)),  /* 0.9 a byte */
+        UNIT(2, LIST(10, 60), LIST(30, 0)), /* 0.6 */
+        UNIT(3, LIST(10, 14, 18), LIST(2, 1, 0.5)),
+        UNIT(2, LIST(10, 20), LIST(9, 0)),
+    };
+    assert_int_equal(chosen(u, 4, 70), 68);
+    assert_int_equal(u[0].chosen + u[3].chosen, 2);
     assert_int_equal(u[1].chosen, 0);
     assert_int_equal(u[2].chosen, 2);
-    /* The step of the largest unit has the smaller gain a byte, but steps of others that are taken
-     * before it would prevent it. */
-    assert_int_equal(chosen(u, 3, 80), 80);
-    assert_int_equal(u[0].chosen, 0);
+    /* The step of the largest unit has the smaller gain a byte, but the steps before it would
+     * prevent it. */
+    assert_int_equal(chosen(u, 4, 90), 90);
+    assert_int_equal(u[0].chosen + u[3].chosen, 0);
     assert_int_equal(u[1].chosen, 1);
 }
 
