@@ -19,7 +19,7 @@ BUILD := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 # Sanitized code is compiled at -O2: at -O3 the unrolled kernels take minutes. -g1 has functions and
 # lines: the locations of variables (-g) cost a quarter of the compile time (docs/testing.md).
 CFLAGS   ?= $(if $(SAN),-O2,-O3) -g1
-WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wpointer-arith
 # The version and the day of its release stand in VERSION and nowhere else. SOVERSION counts the
 # incompatible changes of lib/infer.h.
 VERSION   := $(word 1,$(file < VERSION))

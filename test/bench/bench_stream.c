@@ -27,8 +27,8 @@ static void read_rows(int64_t k, const struct quant_rows *rows, const struct qua
                       float *out)
 {
     for (int64_t r = 0; r < rows->n; r++)
-        out[r] = (float)(support_read(rows->w + (size_t)r * rows->row_bytes, rows->row_bytes,
-                                      rows->prefetch.to_l1) >>
+        out[r] = (float)(support_read((const char *)rows->w + (size_t)r * rows->row_bytes,
+                                      rows->row_bytes, rows->prefetch.to_l1) >>
                          40);
     (void)k;
     (void)a;

@@ -208,9 +208,10 @@ TARGET INLINE void panel32_part(struct panel_part p, const struct quant_panel_fo
     store_sums(p, acc);
 }
 
-TARGET static void panel32_amx(const struct quant_panel_form *form, int64_t n_blocks, const void *w,
-                               const void *x, const struct engine_tile_to *to)
+TARGET static void panel32_amx(const struct quant_panel_form *form, int64_t n_blocks,
+                               const void *panels, const void *x, const struct engine_tile_to *to)
 {
+    const struct quant_panel32 *w = panels;
     for (int j = 0; j * ROWS < to->n_rows; j++, w += n_blocks) {
         if (form->has_min && to->n_cols > HALF)
             panel32_part(part_at(to, COLS, j), form, true, n_blocks, w, x);
