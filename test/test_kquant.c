@@ -147,7 +147,7 @@ static const struct {
     {QUANT_Q2_K_R4, 0x55330f97},   {QUANT_Q3_K_R4, 0xddf56685},   {QUANT_Q4_K_R4, 0xce87265d},
     {QUANT_Q5_K_R4, 0x36865ca1},   {QUANT_Q6_K_R4, 0x782b9ac3},   {QUANT_IQ2_XXS_R4, 0xb4207cb5},
     {QUANT_IQ2_XS_R4, 0xa49482b9}, {QUANT_IQ2_S_R4, 0x71fefec5},  {QUANT_IQ3_XXS_R4, 0x611d2b1d},
-    {QUANT_IQ3_S_R4, 0xe7470725},
+    {QUANT_IQ3_S_R4, 0xe7470725},  {QUANT_IQ1_S_R4, 0xe78868c5},
 };
 
 static void separated_rows_decode_as_those_of_groups(void **state)
@@ -156,7 +156,9 @@ static void separated_rows_decode_as_those_of_groups(void **state)
     for (size_t c = 0; c < sizeof interleaved / sizeof *interleaved; c++) {
         const struct quant_type *type = quant_type_by_id(interleaved[c].id);
         const struct quant_type *plain = quant_type_plain(type);
-        const int64_t k = 2 * type->block_len;
+        const uint32_t len =
+            plain->block_len > type->block_len ? plain->block_len : type->block_len;
+        const int64_t k = 2 * len;
         const size_t bytes = (size_t)quant_row_size(type, k) * type->interleave;
         static uint8_t group[sizeof file_bytes], row[1024];
         uint32_t hash = 2166136261u;

@@ -4,8 +4,8 @@
  * interleaved, with the same fields in other places (quant_row_separate).
  *
  * The blocks of a group's rows are interleaved, each group of blocks as long as they are together;
- * before them are the headers of the rows, if the type has them. Fields, for row r of R; column c
- * of each 32 elements:
+ * before them are the headers of the rows, if the type has them; a plain type without headers has
+ * these bytes at the beginning of each block. Fields, for row r of R; column c of each 32 elements:
  *
  *     d               of row r at 2r
  *     four (64 bytes) index of column c: in byte 16(c / 16) + 32(c % 8 / 4) + 4r + c % 4, the low
@@ -19,6 +19,7 @@
 #include "quant/block32/q5_0.h"
 #include "quant/block32/q6_0.h"
 #include "quant/block32/q8_0.h"
+#include "quant/super/iq1_s.h"
 #include "quant/super/iq2_k.h"
 #include "quant/super/iq2_s.h"
 #include "quant/super/iq2_xs.h"
@@ -498,6 +499,19 @@ static void iq3_s_separate(const uint8_t *group, int r, void *block)
     }
 }
 
+/* Blocks of 32; d, which all blocks of a row share, is in its header. */
+static void iq1_s_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        uint8_t q[4][4], high[4][2];
+    } *from = (const void *)group;
+    struct iq1_s_block *to = block;
+    for (int k = 0; k < 8; k++) {
+        for (int i = 0; i < 4; i++) to->q[4 * k + i] = from[k].q[i][r];
+        memcpy(to->high[k], from[k].high[r], 2);
+    }
+}
+
 static const struct {
     enum quant_id id, plain;
     int64_t len; /* elements of a block, as the function sees it */
@@ -527,6 +541,7 @@ static const struct {
     {QUANT_IQ2_S_R4, QUANT_IQ2_S, 256, iq2_s_separate},
     {QUANT_IQ3_XXS_R4, QUANT_IQ3_XXS, 256, iq3_xxs_separate},
     {QUANT_IQ3_S_R4, QUANT_IQ3_S, 256, iq3_s_separate},
+    {QUANT_IQ1_S_R4, QUANT_IQ1_S, 256, iq1_s_separate},
 };
 enum { N_TYPES = sizeof types / sizeof *types };
 
@@ -548,12 +563,16 @@ void quant_row_separate(const struct quant_type *type, int64_t first, int64_t n,
 {
     const int i = index_of(type);
     const struct quant_type *plain = quant_type_by_id(types[i].plain);
-    const size_t header = plain->header_bytes, rows = type->interleave;
-    const size_t bytes = (size_t)types[i].len / plain->block_len * plain->block_bytes;
+    const size_t header = type->header_bytes, rows = type->interleave;
+    const size_t bytes = (size_t)types[i].len / type->block_len * type->block_bytes;
+    const size_t plain_bytes = (size_t)types[i].len / plain->block_len * plain->block_bytes;
+    const uint8_t *head = (const uint8_t *)group + (size_t)r * header;
     const uint8_t *from = (const uint8_t *)group + rows * header;
-    uint8_t *to = (uint8_t *)row + header;
+    uint8_t *to = (uint8_t *)row + plain->header_bytes;
     memset(row, 0, (size_t)quant_row_size(plain, n));
-    memcpy(row, (const uint8_t *)group + (size_t)r * header, header);
-    for (int64_t b = first / types[i].len; b < (first + n) / types[i].len; b++, to += bytes)
+    memcpy(row, head, plain->header_bytes);
+    for (int64_t b = first / types[i].len; b < (first + n) / types[i].len; b++, to += plain_bytes) {
         types[i].separate(from + (size_t)b * rows * bytes, r, to);
+        if (!plain->header_bytes) memcpy(to, head, header); /* a block begins with it */
+    }
 }
