@@ -152,7 +152,7 @@ static const struct engine_backend backend = {
 struct model *support_apart_open(const struct gguf_file *file, struct engine *engine,
                                  enum support_apart how, struct base_error *err)
 {
-    struct model_placement placement = {.n_layers = UINT32_MAX, .ends = true};
+    struct model_placement placement = {.n_layers = UINT32_MAX, .output = true};
     if (how == SUPPORT_HERE) return model_open(file, engine, NULL, err);
     placement.place = engine_add_place(engine, &backend, NULL, err);
     if (!placement.place) return NULL;
@@ -160,7 +160,7 @@ struct model *support_apart_open(const struct gguf_file *file, struct engine *en
         struct model *all = model_open(file, engine, NULL, err);
         if (!all) return NULL;
         placement.n_layers = (model_facts(all)->n_layer + 1) / 2;
-        placement.ends = false;
+        placement.output = false;
         model_close(all);
     }
     return model_open(file, engine, &placement, err);

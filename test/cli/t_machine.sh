@@ -246,9 +246,9 @@ if [ -r "$fake" ]; then
     LD_LIBRARY_PATH=${fake%/*}
     export LD_LIBRARY_PATH
     infer doctor -t 1
-    out_like '^GPU +emulated GPU, compute capability 8.0, 0.1 GB$'
+    out_like '^GPU +emulated GPU, compute capability 8.0, 0.1 GB, 0.1 GB free \(--gpu\)$'
     infer doctor -t 1 --json
-    is_json '.gpu.name == "emulated GPU" and .gpu.memory == 67108864 and .gpu.error == null'
+    is_json '.gpu.name == "emulated GPU" and .gpu.memory == 67108864 and .gpu.free == 67108864 and .gpu.error == null'
     unset LD_LIBRARY_PATH
 fi
 infer doctor --json --isa scalar -t 1
