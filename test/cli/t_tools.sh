@@ -237,7 +237,7 @@ err_like '^\| mul_mat[^|]*\| (panels|panels-k|packed|rows) +\|'
 err_like '^\| mul_mat[^|]*\| gemv(-strided)? +\|'
 # Every combination; sequences only generate. (Each row measures this machine.)
 infer bench -p "4$([ -n "$quick" ] || echo ,8)" -n 2 -d 0,3 -np 1,3 -r 1 --format csv
-cut -d, -f11-14 <"$work/out" | tail -n +2 | tr '\n' ' ' >"$work/tests"
+cut -d, -f12-15 <"$work/out" | tail -n +2 | tr '\n' ' ' >"$work/tests"
 for depth in 0 3; do
     for row in "prompt,4,$depth,1" $([ -n "$quick" ] || echo "prompt,8,$depth,1") "generate,2,$depth,1" "generate,2,$depth,3"; do
         printf '%s ' "$row"
