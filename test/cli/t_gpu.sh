@@ -146,7 +146,7 @@ memory=
 
 begin graphs_are_given_up_where_memory_is_short
 letters=abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz
-for n in 78 70 60 50 40; do printf '%.'$n's\n' $letters; done >"$work/lines"
+for n in 75 71 62 53 44; do printf '%s%.'$n's\n' $n $letters; done >"$work/lines"
 arguments="batch $m --lines -np 1 -n 1"
 head -n 1 "$work/lines" >"$work/line"
 memory=400000 code=4
