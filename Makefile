@@ -177,7 +177,8 @@ $(BUILD)/%.ll: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,GPU,$<)
 	$(Q)$(GPU_CC) $(GPU_CFLAGS) -MMD -MP -MF $(@:.ll=.gpu.d) -S -emit-llvm -o $@ $<
-	@sed -i 's/^define \(dso_local \)\?void @\(quant\|engine\)_gpu_/define ptx_kernel void @\2_gpu_/' $@
+	@sed -i -e 's/^define \(dso_local \)\?void @\(quant\|engine\)_gpu_/define ptx_kernel void @\2_gpu_/' \
+	    -e 's/^define dso_local /define internal /' -e 's/^\(@.* = \)dso_local \(local_unnamed_addr \)\?constant /\1internal constant /' $@
 $(BUILD)/%.ptx: $(BUILD)/%.ll
 	$(Q)$(GPU_CC) $(GPU_TARGET) -O2 -Xclang -disable-llvm-passes -S -x ir -o $@ $<
 $(BUILD)/gpu.ptx.xz: $(GPU_PTX)
@@ -209,10 +210,9 @@ LDFLAGS_test_draft = $(WRAP_MALLOC)
 # Kernels for GPUs in the emulator, which finds them by name.
 $(GPU_OBJ) $(BUILD)/test/fake_cuda.o: private ALL_CFLAGS += -fvisibility=default
 $(BUILD)/test/test_gpu_kernels: $(GPU_OBJ)
-$(BUILD)/test/test_gpu $(BUILD)/test/test_gpu_models: $(GPU_OBJ) $(BUILD)/test/fake_cuda.o
-LDFLAGS_test_gpu_kernels = -rdynamic
-LDFLAGS_test_gpu = -rdynamic
-LDFLAGS_test_gpu_models = -rdynamic
+FAKE_GPU_TESTS := gpu gpu_attention gpu_models op_table ops ops_experts ops_low_rank ops_move ops_recurrent
+$(FAKE_GPU_TESTS:%=$(BUILD)/test/test_%): $(GPU_OBJ) $(BUILD)/test/fake_cuda.o
+$(foreach test,gpu_kernels $(FAKE_GPU_TESTS),$(eval LDFLAGS_test_$(test) = -rdynamic))
 
 # Rooms' tests have no command line but these files.
 $(BUILD)/test/test_sandbox: $(BUILD)/cli/sandbox.o

@@ -504,5 +504,9 @@ bool engine_plan_run(const struct engine_plan *plan, const struct engine *engine
 
 void engine_plan_free(struct engine_plan *plan)
 {
+    for (int i = 0; plan->made && i < plan->n_segments; i++) {
+        const struct engine_backend *backend = plan->segments[i].place->backend;
+        if (backend->forget) backend->forget(&plan->segments[i]);
+    }
     for (int i = 0; i < ENGINE_PLACES_MAX; i++) engine_buffer_free(&plan->memory[i].buffer);
 }

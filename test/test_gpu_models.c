@@ -18,7 +18,7 @@ enum {
     SOURCE = 3 /* tokens for an encoder before a decoder */,
     N_CTX = 320,
     MAX_FLOATS = 1 << 18,
-    LEAST_ARCHITECTURES = 84
+    LEAST_ARCHITECTURES = 204
 };
 
 /* NULL: the fake driver; scripts/gpu-check names that of a GPU. */

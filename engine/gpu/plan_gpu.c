@@ -62,7 +62,7 @@ static bool plan_measure(struct engine_plan *plan, const struct engine_segment *
     return engine_backend_gpu.measure(plan, segment, engine, err);
 }
 
-static void plan_prepare(struct engine_plan *plan, const struct engine_segment *segment)
+static void plan_prepare(struct engine_plan *plan, struct engine_segment *segment)
 {
     (void)plan, (void)segment;
 }
