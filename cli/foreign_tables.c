@@ -25,7 +25,7 @@ const struct cli_foreign cli_foreign_table[] = {
     {LLAMA, "-ngl --gpu-layers --n-gpu-layers", "--gpu N", "as many of them as fit", CLI_FOREIGN_VALUE, "gpu"},
     VALUE(LLAMA, "-dev --device -ot --override-tensor -ncmoe --n-cpu-moe -sm --split-mode", NO_GPU),
     VALUE(LLAMA, "-ts --tensor-split -mg --main-gpu -fitt --fit-target -fitc --fit-ctx -rpc --rpc", NO_GPU),
-    FLAG(LLAMA, "-cmoe --cpu-moe --no-op-offload --op-offload --no-host -bs --backend-sampling", NO_GPU),
+    FLAG(LLAMA, "--no-op-offload --op-offload --no-host -bs --backend-sampling", NO_GPU),
     MAYBE(LLAMA, "-nkvo --no-kv-offload -kvo --kv-offload -nopo -fit", NO_GPU),
     MAYBE(LLAMA, "-fa --flash-attn", "not needed: attention has one form"),
     HINT(LLAMA, "-hf -hfr --hf-repo -hff --hf-file", "infer pull USER/REPO[:QUANT]", "then -m NAME"),

@@ -91,6 +91,7 @@ bool cli_gpu_join(struct cli_model *m, const struct cli_values *values, struct b
 {
     const struct cli_gpu *g = m->gpu.device = values->device;
     if (!g) return true;
+    m->gpu.at.experts_here = values->cpu_moe;
     m->gpu.at.place = values->plan
                           ? engine_add_place(m->engine, &engine_backend_gpu_plan, &m->gpu.plan, err)
                           : engine_add_place(m->engine, &engine_backend_gpu, g->gpu, err);
@@ -110,7 +111,8 @@ static bool measure(const struct measurement *of, uint32_t n, uint64_t *bytes,
 {
     struct engine_options o = of->m->engine->options;
     struct engine_gpu_plan plan = {0};
-    struct model_placement at = {.n_layers = n, .output = true};
+    struct model_placement at = {
+        .n_layers = n, .output = true, .experts_here = of->m->gpu.at.experts_here};
     struct model *model = NULL;
     struct model_session *s = NULL;
     uint64_t here;

@@ -608,6 +608,8 @@ const struct cli_option cli_option_table[] = {
      .help = "OpenBLAS for large F32 products; bits may vary", .at = AT(blas)},
     {.name = "gpu", .kind = CLI_TEXT, .commands = ADAPTING, .group = CLI_GROUP_ENGINE, .value = "N|all|auto",
      .help = "layers on an NVIDIA GPU, with the same bytes; or off", .at = AT(gpu)},
+    {.name = "cpu-moe", .alias = {"-cmoe"}, .kind = CLI_FLAG, .commands = ADAPTING, .group = CLI_GROUP_ENGINE,
+     .help = "with --gpu: experts on the processor", .at = AT(cpu_moe)},
     {.name = "gpu-device", .kind = CLI_INTEGER, .commands = ADAPTING, .group = CLI_GROUP_ENGINE, .value = "I",
      .standard = "0", .low = 0, .high = 1024, .needs = "gpu", .help = "the GPU, counted from 0", .at = AT(gpu_device)},
     {.name = "sparse", .kind = CLI_CHOICE, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,

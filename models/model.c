@@ -47,6 +47,7 @@ static void place_layers(struct model_params *p, const struct model_placement *p
     const uint32_t first = placement->n_layers < n ? n - placement->n_layers : 0;
     for (uint32_t i = first; i < n; i++) p->layer[i].place = placement->place;
     if (placement->output) p->ends.place = placement->place;
+    p->experts_here = placement->experts_here;
 }
 
 struct model *model_open(const struct gguf_file *file, struct engine *engine,

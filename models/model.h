@@ -61,6 +61,7 @@ struct model_placement {
     const struct engine_place *place;
     uint32_t n_layers;
     bool output;
+    bool experts_here; /* the experts of the layers are in place 0 nevertheless */
 };
 
 /* Opens the model of a file. `file` and `engine` must outlive it; the caller frees it with

@@ -186,6 +186,7 @@ struct model_params {
     uint32_t n_mtp;             /* 1: the first of them drafts tokens; the others are not used */
     uint32_t n_head, n_head_kv; /* of the first layer with attention */
     uint32_t n_expert, n_expert_used;
+    bool experts_here;                              /* in place 0, wherever their layer is */
     float temperature;                              /* scale of queries by position; 0: none */
     uint32_t temperature_length, temperature_first; /* step; number of position 0 */
     enum model_residual residual; /* the architecture's; the file decides for PARALLEL_KEY */

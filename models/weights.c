@@ -153,6 +153,7 @@ static const struct engine_place *place_of(const struct binder *b,
     uint32_t layer;
     const char *own = b->p->arch->prefix ? b->p->arch->prefix : "";
     const size_t n = strlen(own);
+    if (row->kind == MODEL_STACK && b->p->experts_here) return NULL;
     if (row->end != MODEL_NO_END) return row->end == MODEL_OUTPUT ? b->p->ends.place : NULL;
     const bool is_in_layer =
         strncmp(prefix, own, n) == 0 && sscanf(prefix + n, "blk.%u.", &layer) == 1;

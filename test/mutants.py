@@ -152,6 +152,7 @@ of("models/session.c", "t_gpu.sh",
     "where memory is short, a graph replaces the others"),
    )
 of("models/weights.c", "t_gpu.sh",
+   ("if (row->kind == MODEL_STACK && b->p->experts_here) return NULL;", "", "--cpu-moe leaves experts on the processor"),
    ("w->placed_bytes -= (uint64_t)engine_tensor_bytes(t);", "", "shared embeddings are in both places"),
    )
 

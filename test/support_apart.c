@@ -161,6 +161,7 @@ struct model *support_apart_open(const struct gguf_file *file, struct engine *en
         if (!all) return NULL;
         placement.n_layers = (model_facts(all)->n_layer + 1) / 2;
         placement.output = false;
+        placement.experts_here = true;
         model_close(all);
     }
     return model_open(file, engine, &placement, err);

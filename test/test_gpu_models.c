@@ -197,12 +197,52 @@ static void a_cache_of_another_type_cannot_be_on_a_gpu(void **state)
     assert_string_equal(err.text, "set_rows is not an op of backend gpu");
 }
 
+/* The bytes of a model's weights on a GPU that only plans. */
+static uint64_t weights_there(const struct support_model *m, bool experts_here)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_options options = engine_options_default();
+    struct engine_gpu_plan plan = {0};
+    char path[64];
+    options.n_threads = 1;
+    options.plan_only = true;
+    snprintf(path, sizeof path, "/tmp/infer-gpu-%d.gguf", (int)getpid());
+    if (!support_model_write(m, path, &err)) fail_msg("%s", err.text);
+    struct gguf_file *file = gguf_open(path, &err);
+    unlink(path);
+    struct engine *engine = engine_new(&options, &err);
+    const struct model_placement at = {
+        .place = engine_add_place(engine, &engine_backend_gpu_plan, &plan, &err),
+        .n_layers = UINT32_MAX,
+        .experts_here = experts_here};
+    struct model *model = model_open(file, engine, &at, &err);
+    if (!model) fail_msg("%s", err.text);
+    const uint64_t bytes = plan.bytes[ENGINE_BUFFER_WEIGHTS];
+    assert_true(plan.total >= bytes && model_facts(model)->placed_bytes <= bytes);
+    model_close(model);
+    engine_free(engine);
+    gguf_close(file);
+    assert_int_equal(plan.total, 0);
+    return bytes;
+}
+
+static void experts_may_remain_on_the_processor(void **state)
+{
+    const struct support_model dense = support_model_default("qwen3");
+    const struct support_model moe = support_model_default("qwen3moe");
+    (void)state;
+    assert_true(moe.n_expert > 0);
+    assert_true(weights_there(&moe, true) < weights_there(&moe, false) / 2);
+    assert_int_equal(weights_there(&dense, true), weights_there(&dense, false));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_of_every_architecture_give_the_same_bytes_or_lack_an_op),
         cmocka_unit_test(types_of_weights_and_caches_give_the_same_bytes),
         cmocka_unit_test(a_cache_of_another_type_cannot_be_on_a_gpu),
+        cmocka_unit_test(experts_may_remain_on_the_processor),
     };
     size_t size;
     if (!engine_gpu_code(&size)) {

@@ -103,7 +103,7 @@ static void add_saved_field(const json_t *row, enum cli_bench_field f, struct ba
     const json_t *value = json_object_get(row, cli_bench_field_name[f]);
     if (json_is_string(value))
         base_buffer_add_text(out, json_string_value(value));
-    else if (json_is_number(value))
+    else if (json_is_number(value) || f == CLI_BENCH_GPU) /* older files: no GPU */
         base_buffer_add_format(out, "%.0f", json_number_value(value));
 }
 

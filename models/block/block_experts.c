@@ -244,6 +244,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
         b->g, probs, ids, e->gating == MODEL_GATING_SOFTMAX_CHOSEN, e->normalize, e->scale);
 
     if (e->n_latent) x = model_linear(b, &e->latent_down, x);
+    engine_graph_set_place(b->g, e->down.weight->place); /* of all experts */
     x = engine_reshape(b->g, x, 3, (int64_t[]){e->n_work, 1, n});
     struct engine_tensor *gate = NULL, *up;
     /* Rows of up are skipped where the activated gate is zero. */
@@ -273,6 +274,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
         struct engine_tensor *chunks = build_chunks(b, e, x, logits, probs);
         x = engine_add(b->g, x, engine_scale(b->g, chunks, e->chunk_scale, 0.0f));
     }
+    engine_graph_set_place(b->g, b->layer->place);
     if (e->latent_norm.weight) x = model_norm(b, x, &e->latent_norm);
     if (e->n_latent) x = model_linear(b, &e->latent_up, x);
     if (e->n_shared) x = engine_add(b->g, x, build_shared(b, e, in));

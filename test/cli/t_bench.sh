@@ -39,10 +39,10 @@ begin columns_name_model_file_version_and_options
 bench --format csv
 [ "$(head -n 1 "$work/out")" = "model,file,version,weight_bytes,parameters,isa,threads,gpu_layers,batch_size,cache_type_k,cache_type_v,test,tokens,depth,sequences,tokens_per_second,lowest,highest,samples,gpu,share_of_bandwidth,bandwidth_bytes_per_second,share_of_int8,int8_macs_per_second" ] ||
     bad "$(head -n 1 "$work/out")"
-out_like '^random,a.gguf,[0-9.]+,[0-9]+,[0-9]+,[a-z0-9]+,1,512,f16,f16,prompt,4,0,1,[0-9.]+,[0-9.]+,[0-9.]+,[0-9.]+ [0-9.]+,[0-9.]+,[0-9.]+,[0-9]+,[0-9]+$'
+out_like '^random,a.gguf,[0-9.]+,[0-9]+,[0-9]+,[a-z0-9]+,1,0,512,f16,f16,prompt,4,0,1,[0-9.]+,[0-9.]+,[0-9.]+,[0-9.]+ [0-9.]+,,[0-9.]+,[0-9]+,[0-9.]+,[0-9]+$'
 bench --format jsonl
 [ "$(wc -l <"$work/out")" -eq 2 ] || bad 'not a line each'
-out_like '^\{"model":"random","file":"a.gguf","version":"[0-9.]+",.*"threads":1,"batch_size":512,"cache_type_k":"f16","cache_type_v":"f16","test":"generate","tokens":2,"depth":0,"sequences":1,"tokens_per_second":[0-9.]+,"lowest":[0-9.]+,"highest":[0-9.]+,"samples":\[[0-9.]+,[0-9.]+\],'
+out_like '^\{"model":"random","file":"a.gguf","version":"[0-9.]+",.*"threads":1,"gpu_layers":0,"batch_size":512,"cache_type_k":"f16","cache_type_v":"f16","test":"generate","tokens":2,"depth":0,"sequences":1,"tokens_per_second":[0-9.]+,"lowest":[0-9.]+,"highest":[0-9.]+,"samples":\[[0-9.]+,[0-9.]+\],'
 bench --format json
 out_like '^\{"version":"[0-9.]+","results":\[$'
 python3 -c 'import json, sys
@@ -77,7 +77,7 @@ wait $pid 2>"$work/said"
 
 # as RATE..: a file of results with these samples of a prompt of 4 tokens, and others.
 as() {
-    printf '{"results":[{"file":"a.gguf","threads":1,"batch_size":512,"cache_type_k":"f16","cache_type_v":"f16","test":"prompt","tokens":4,"depth":0,"sequences":1,"tokens_per_second":%s,"samples":[%s]}]}\n' \
+    printf '{"results":[{"file":"a.gguf","threads":1,"gpu_layers":0,"batch_size":512,"cache_type_k":"f16","cache_type_v":"f16","test":"prompt","tokens":4,"depth":0,"sequences":1,"tokens_per_second":%s,"samples":[%s]}]}\n' \
         "$1" "$1,$1,$1,$1" >"$work/old.json"
 }
 

@@ -10,6 +10,7 @@ fake=${INFER%/*}/test
 "$make_model" "$work/encoder.gguf" arch=bert layers=2 embd=32 ff=32 type=F32 tokens=bpe keys=pooling_type=1 || exit 1
 "$make_model" "$work/ranker.gguf" arch=bert ctx=48 "with=token_types.weight=2 token_embd_norm.bias \
     post_attention_norm.bias post_ffw_norm.bias cls.weight=64 cls.bias cls.output.weight=1 cls.output.bias" || exit 1
+"$make_model" "$work/moe.gguf" arch=qwen3moe tokens=bpe || exit 1
 XDG_CACHE_HOME=$work/cache
 export XDG_CACHE_HOME
 m="-m $work/m.gguf"
@@ -112,6 +113,12 @@ same --gpu 1
 arguments="rerank -m $work/ranker.gguf -p words -f $work/lines"
 same --gpu all
 
+begin experts_may_be_on_the_processor
+arguments="logits -m $work/moe.gguf -p ab -o -"
+for words in '--gpu all' '--gpu 1 --cpu-moe' '-ngl 99 -cmoe'; do same $words; done
+gpu run -m "$work/moe.gguf" -p ab --plan --json --gpu all --cpu-moe
+out_like '"bytes":[{]"weights":[0-9]{6},"cache":0,.*"gpu":[{]"name":"emulated GPU","layers":2,'
+
 begin drafts_and_stored_prompts_work
 arguments="run $m -p abcabcabc -n 8 --temp 0 --draft ngram"
 same --gpu all
@@ -146,7 +153,7 @@ memory=
 
 begin graphs_are_given_up_where_memory_is_short
 letters=abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz
-for n in 78 70 60 50 40; do printf '%.'$n's\n' $letters; done >"$work/lines"
+for n in 75 71 62 53 44; do printf '%s%.'$n's\n' $n $letters; done >"$work/lines"
 arguments="batch $m --lines -np 1 -n 1"
 head -n 1 "$work/lines" >"$work/line"
 memory=400000 code=4
