@@ -126,6 +126,16 @@ of("engine/gpu/device/gpu_experts.c", "test_ops_experts",
    ("(uint32_t)~expert", "(uint32_t)expert", "of equal experts the lower one comes first"),
    ("w[u] /= sum < 0x1p-14f", "w[u] *= 1.0f / sum < 0x1p-14f", "weights are divided by their sum"),
    )
+of("engine/gpu/device/gpu_recurrent.c", "test_op_table",
+   ("(count > other ? count : other)", "count", "the lanes of a warp have the longer of two spans", None, "test_gpu_models"),
+   ("fmaf(s, decay, 0.0f) : s * decay;", "s * decay : fmaf(s, decay, 1.0f);", "each element of a state has its decay", None, "test_ops_recurrent"),
+   ("out = fmaf(*s, element(r, i), out);", "out += *s * element(r, i);", "outputs are added with one rounding"),
+   ("after[i * channels] = conv_input(&p, &span, channel, span.count + i);",
+    "after[i * channels] = conv_input(&p, &span, channel, i);", "a convolution keeps the last inputs", None, "test_gpu_models"),
+   )
+of("engine/gpu/device/gpu_float_rows.c", "test_op_table",
+   ("fmaf(gpu_float(&p.x, &at), scale * p.factor, 0.0f), sum);", "gpu_float(&p.x, &at) * p.factor, sum);", "an update has a scale"),
+   )
 of("engine/gpu/gpu_products.c", "test_op_table",
    (".repeat = p.x->ne[1] == 1 ? p.ids->ne[0] : 1,", ".repeat = 1,", "the experts of a token read the same row"),
    )
