@@ -30,7 +30,10 @@ static bool open_device(struct cli_gpu *g, const struct cli_values *values, stru
     struct base_buffer cache = BASE_BUFFER_INIT;
     struct engine_gpu_options o = {.library = ENGINE_GPU_LIBRARY, .index = (int)values->gpu_device};
     struct stat st;
-    if (values->plan) return engine_gpu_find(&o, &g->facts, err);
+    if (values->plan) { /* a number of layers needs no GPU */
+        struct base_error ignored = BASE_ERROR_INIT;
+        return engine_gpu_find(&o, &g->facts, g->fits ? err : &ignored) || !g->fits;
+    }
     if (cli_user_path("XDG_CACHE_HOME", ".cache", "gpu", &cache) && !cache.failed &&
         cli_user_make_folder(cache.data, 0700) && stat(cache.data, &st) == 0 && cli_user_owns(&st))
         o.cache = cache.data;
@@ -117,8 +120,9 @@ static bool measure(const struct measurement *of, uint32_t n, uint64_t *bytes,
     if (engine) at.place = engine_add_place(engine, &engine_backend_gpu_plan, &plan, err);
     if (at.place) model = model_open(of->m->file, engine, &at, err);
     if (model) s = model_session_new(model, of->options, err);
-    const bool ok = s &&
-                    model_session_plan(s, 2 * (uint64_t)model_session_n_batch(s), &here, err) &&
+    const uint32_t n_batch = s ? model_session_n_batch(s) : 0;
+    const bool ok = s && model_session_plan(s, 2 * (uint64_t)n_batch, &here, err) &&
+                    model_session_plan_batch(s, n_batch, &here, err) &&
                     (!of->drafts || generate_draft_plan(s, &here, err));
     *bytes = plan.total;
     model_session_free(s);
@@ -183,10 +187,23 @@ bool cli_gpu_place(struct cli_model *m, const struct model_session_options *opti
     return m->model != NULL;
 }
 
-void cli_gpu_note(const struct cli_model *m)
+uint32_t cli_gpu_layers(const struct cli_model *m)
 {
     const uint32_t n = model_facts(m->model)->n_layer;
+    return m->gpu.at.n_layers < n ? m->gpu.at.n_layers : n;
+}
+
+void cli_gpu_add_json(const struct cli_model *m, struct base_buffer *out)
+{
+    if (!m->gpu.device) return;
+    base_buffer_add_text(out, ",\"gpu\":{");
+    base_buffer_add_string(out, "name", m->gpu.device->facts.name);
+    base_buffer_add_format(out, ",\"layers\":%u}", cli_gpu_layers(m));
+}
+
+void cli_gpu_note(const struct cli_model *m)
+{
     if (m->gpu.device)
-        cli_note("%s: %u of %u layers", m->gpu.device->facts.name,
-                 m->gpu.at.n_layers < n ? m->gpu.at.n_layers : n, n);
+        cli_note("%s: %u of %u layers", m->gpu.device->facts.name, cli_gpu_layers(m),
+                 model_facts(m->model)->n_layer);
 }

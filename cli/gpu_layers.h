@@ -9,10 +9,10 @@
 #include "cli/load.h"
 
 struct cli_gpu {
-    struct engine_gpu *gpu; /* NULL with --plan */
-    struct engine_gpu_facts facts;
-    uint32_t n_layers; /* of the option, at most; UINT32_MAX: all */
-    bool fits;         /* fewer if memory is short; none if the GPU lacks an op */
+    struct engine_gpu *gpu;        /* NULL with --plan */
+    struct engine_gpu_facts facts; /* zeros: not known (--plan) */
+    uint32_t n_layers;             /* of the option, at most; UINT32_MAX: all */
+    bool fits;                     /* fewer if memory is short; none if the GPU lacks an op */
 };
 
 /* Opens the GPU of --gpu as values->device, which the caller closes; NULL: none. With `auto`, and
@@ -31,6 +31,12 @@ bool cli_gpu_join(struct cli_model *m, const struct cli_values *values, struct b
  * again if they differ from those that it has there. The model must have no session. */
 bool cli_gpu_place(struct cli_model *m, const struct model_session_options *options, bool drafts,
                    struct base_error *err);
+
+/* Returns how many of the model's layers are on the GPU. */
+uint32_t cli_gpu_layers(const struct cli_model *m);
+
+/* Appends a member with the GPU's name and its number of layers; without a GPU nothing. */
+void cli_gpu_add_json(const struct cli_model *m, struct base_buffer *out);
 
 /* -v: prints which layers are on the GPU. */
 void cli_gpu_note(const struct cli_model *m);

@@ -48,7 +48,8 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
 /* Appends a member that says that results are approximate (--sparse predict); otherwise nothing. */
 void cli_model_add_approximate(const struct cli_model *m, struct base_buffer *out);
 /* Opens a session of n_seq sequences of n_ctx tokens; n_ctx 0: the model's default. Warns on
- * standard error if n_ctx exceeds the training context and the file does not scale positions. */
+ * standard error if n_ctx exceeds the training context and the file does not scale positions.
+ * With --gpu it may open m->model again: its facts move. */
 bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
                             uint32_t n_ctx, struct base_error *err);
 /* As cli_model_open_session, in place of an open session and without the warning: to compare sizes.

@@ -25,6 +25,7 @@ static void collect_facts(struct model *m)
                                                                   : MODEL_POOL_LAST,
                                     .n_pooled = model_pool_size(p, false),
                                     .n_rank = model_pool_size(p, true)};
+    m->facts.placed_bytes = m->weights.placed_bytes;
     m->facts.copied_bytes = m->weights.column_bytes;
     m->facts.shifted = p->shifted;
     m->facts.mask_id = p->mask_id;

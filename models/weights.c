@@ -492,6 +492,7 @@ static bool upload_to(struct model_weights *w, const struct engine_place *place,
         struct engine_tensor *t = &w->tensors[i];
         if (w->place[i] != place) continue;
         bytes = (uint64_t)engine_tensor_bytes(t);
+        w->placed_bytes += bytes;
         engine_place_write(place, at, t->data, bytes);
         t->data = at;
         t->place = place;
@@ -519,6 +520,7 @@ static struct engine_tensor *share(struct model_weights *w, const struct engine_
     if (w->place[i] == place) return &w->tensors[i];
     w->tensors[w->n_tensors] = *t;
     w->place[w->n_tensors] = place;
+    w->placed_bytes -= (uint64_t)engine_tensor_bytes(t); /* place 0 reads it too */
     return &w->tensors[w->n_tensors++];
 }
 

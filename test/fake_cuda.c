@@ -229,16 +229,16 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *strea
     return copy((void *)(uintptr_t)to, from, size, (void *)(uintptr_t)to, stream);
 }
 
-int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream)
-{
-    return copy(to, (void *)(uintptr_t)from, size, (void *)(uintptr_t)from, stream);
-}
-
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream)
 {
     if (!is_memory(from, size)) return ILLEGAL_ADDRESS;
     return copy((void *)(uintptr_t)to, (void *)(uintptr_t)from, size, (void *)(uintptr_t)to,
                 stream);
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream)
+{
+    return copy(to, (void *)(uintptr_t)from, size, (void *)(uintptr_t)from, stream);
 }
 
 /* ---- Code ---- */

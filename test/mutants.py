@@ -134,7 +134,7 @@ of("engine/gpu/device/gpu_recurrent.c", "test_op_table",
     "after[i * channels] = conv_input(&p, &span, channel, i);", "a convolution keeps the last inputs", None, "test_gpu_models"),
    )
 of("engine/gpu/device/gpu_float_rows.c", "test_op_table",
-   ("fmaf(gpu_float(&p.x, &at), scale * p.factor, 0.0f), sum);", "gpu_float(&p.x, &at) * p.factor, sum);", "an update has a scale"),
+   ("fmaf(gpu_float(&p.x, &at), scale * p.factor, 0.0f),", "fmaf(gpu_float(&p.x, &at), p.factor, 0.0f),", "an update has a scale"),
    )
 of("engine/gpu/gpu_products.c", "test_op_table",
    (".repeat = p.x->ne[1] == 1 ? p.ids->ne[0] : 1,", ".repeat = 1,", "the experts of a token read the same row"),
@@ -147,6 +147,22 @@ of("engine/gpu/device/gpu_map.c", "test_gpu_models",
    ("return is_first ? fmaf(a, cosine, -(b * sine)) : fmaf(b, cosine, a * sine);",
     "return is_first ? a * cosine - b * sine : b * cosine + a * sine;", "a rotation has one rounding less"),
    ("*out = v_unary(p.unary, a) * b;", "*out = a * v_unary(p.unary, b);", "the gate has the function"),
+   )
+
+# ---- Layers on a GPU ----
+of("cli/gpu_layers.c", "t_gpu.sh",
+   ("*n = g->n_layers < all ? g->n_layers : all;", "*n = all;", "a number of layers is at most that number"),
+   ("if (bytes <= room)", "if (bytes <= room || k == *n)", "layers that do not fit remain on the processor"),
+   ("most = k - 1;", "most = 0;", "as many layers as fit are on the GPU"),
+   ("g.fits |= typed && strcmp(typed, \"--gpu\") != 0;", "(void)typed;", "-ngl works without a GPU"),
+   ("if (m->adapters.count)", "if (m->adapters.count > 9)", "adapters need the processor"),
+   )
+of("models/session.c", "t_gpu.sh",
+   ("for (int i = 1; i < KEPT_GRAPHS; i++) model_graph_free(&s->body[i]);", "",
+    "where memory is short, a graph replaces the others"),
+   )
+of("models/weights.c", "t_gpu.sh",
+   ("w->placed_bytes -= (uint64_t)engine_tensor_bytes(t);", "", "shared embeddings are in both places"),
    )
 
 # ---- Requests ----

@@ -40,9 +40,9 @@ static void check_gemv(struct bed *bed, const struct quant_type *type, int64_t k
                                         .w = w,
                                         .a.first = bed->column.act,
                                         .out = out};
+    const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(type, k, n_rows);
     launch("gemv", type->name, &gemv,
-           &(struct emulator_grid){quant_gpu_gemv_blocks(type, n_rows), 1,
-                                   quant_gpu_gemv_threads(type), quant_gpu_gemv_shared(type)},
+           &(struct emulator_grid){shape.blocks, 1, shape.threads, shape.shared},
            support_random(&bed->rng));
     const int wrong = bed_float_mismatches(n_rows, out, expected) +
                       bed_canary_mismatches(&bed->out, (size_t)n_rows * 4);
@@ -97,9 +97,9 @@ static void check_matrices(struct bed *bed, const struct quant_type *type, bool 
                                                .n = MATRICES,
                                                .bytes = N_ROWS * (int64_t)row_bytes,
                                                .repeat = PER}};
+    const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(type, k, N_ROWS);
     launch("gemv", type->name, &gemv,
-           &(struct emulator_grid){quant_gpu_gemv_blocks(type, N_ROWS), RESULTS,
-                                   quant_gpu_gemv_threads(type), quant_gpu_gemv_shared(type)},
+           &(struct emulator_grid){shape.blocks, RESULTS, shape.threads, shape.shared},
            support_random(&bed->rng));
     const int wrong = bed_float_mismatches(RESULTS * N_ROWS, out, expected[0]) +
                       bed_canary_mismatches(&bed->out, sizeof expected);

@@ -10,8 +10,19 @@
 #define ADDRESS(name) &engine_gpu_op_##name,
 static const struct engine_gpu_op *const rows[] = {ENGINE_GPU_OPS(ADDRESS)};
 
+/* Device code has indices of 31 bits in each dimension. */
+static bool fits(const struct engine_tensor *t)
+{
+    bool ok = true;
+    for (int d = 0; t && d < ENGINE_DIMS; d++) ok = ok && t->ne[d] <= INT32_MAX;
+    return ok;
+}
+
 static const void *row_of(const struct engine_tensor *node)
 {
+    bool ok = fits(node);
+    for (int i = 0; i < ENGINE_MAX_SRC; i++) ok = ok && fits(node->src[i]);
+    if (!ok) return NULL;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i]->op == node->op && rows[i]->supports(node)) return rows[i];
     return NULL;

@@ -8,6 +8,7 @@
  *     gpu_device.c       opening; memory; copies; kernels
  *     backend_gpu.c      the row of engine/backend.h: runs the steps of a segment
  *     plan_gpu.c         another row: counts bytes
+ *     roofline_gpu.c     measures the memory's speed
  *     gpu_op.h, gpu_*.c  how the GPU runs each op
  *
  * docs/gpu.md describes how that is tested without a GPU. */
@@ -53,14 +54,19 @@ void engine_gpu_close(struct engine_gpu *gpu); /* may be NULL */
 bool engine_gpu_read_facts(struct engine_gpu *gpu, struct engine_gpu_facts *out,
                            struct base_error *err);
 
+/* Bytes per second that the GPU reads and writes when it copies a buffer within its memory: the
+ * best of several passes. 0 and the error of an allocation or copy. */
+double engine_gpu_bandwidth(struct engine_gpu *gpu, struct base_error *err);
+
 /* For engine_add_place; the device is a struct engine_gpu. */
 extern const struct engine_backend engine_backend_gpu;
 
 /* For engine_add_place of an engine that only plans: the device is a struct engine_gpu_plan, which
  * begins as zeros. It has the ops of a GPU and no memory, so no driver is needed. */
 struct engine_gpu_plan {
-    uint64_t bytes[ENGINE_BUFFER_KINDS], total; /* of the buffers, as the driver rounds them up */
-    uint64_t address;                           /* past the last buffer */
+    uint64_t bytes[ENGINE_BUFFER_KINDS]; /* of the buffers, by kind */
+    uint64_t total;                      /* of all, as the driver rounds them up */
+    uint64_t address;                    /* past the last buffer */
 };
 extern const struct engine_backend engine_backend_gpu_plan;
 

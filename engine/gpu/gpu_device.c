@@ -256,6 +256,13 @@ void engine_gpu_write(const struct engine_place *place, char *to, const void *fr
                            "cuMemcpyHtoDAsync", &gpu->failure);
 }
 
+void engine_gpu_copy(struct engine_gpu *gpu, char *to, const char *from, uint64_t size)
+{
+    if (!enter(gpu)) return;
+    const int result = gpu->driver.copy(address_of(to), address_of(from), size, gpu->stream);
+    (void)engine_gpu_check(&gpu->driver, result, "cuMemcpyDtoDAsync", &gpu->failure);
+}
+
 /* Gives zeros after a failure, which the next run reports. */
 void engine_gpu_read(const struct engine_place *place, void *to, const char *from, uint64_t size)
 {

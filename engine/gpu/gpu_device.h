@@ -64,11 +64,12 @@ void engine_gpu_replay(struct engine_gpu *gpu, void *graph); /* all that it coll
 /* Waits until all work is done; false with the first failure since the GPU was opened. */
 bool engine_gpu_wait(struct engine_gpu *gpu, struct base_error *err);
 
-/* Functions of the backend (engine/backend.h). */
+/* Functions of the backend (engine/backend.h), and a copy within the GPU's memory. */
 bool engine_gpu_buffer_new(const struct engine_place *place, uint64_t size,
                            struct engine_buffer *out, struct base_error *err);
 void engine_gpu_buffer_free(struct engine_buffer *buffer);
 void engine_gpu_write(const struct engine_place *place, char *to, const void *from, uint64_t size);
+void engine_gpu_copy(struct engine_gpu *gpu, char *to, const char *from, uint64_t size);
 void engine_gpu_read(const struct engine_place *place, void *to, const char *from, uint64_t size);
 
 #endif

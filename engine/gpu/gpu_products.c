@@ -86,9 +86,9 @@ static void multiply(struct engine_gpu *gpu, const struct engine_tensor *node,
         .out = (float *)(void *)out.at,
         .by = by,
     };
-    const struct engine_gpu_grid grid = {quant_gpu_gemv_blocks(w->type, w->ne[1]), (uint32_t)out.n,
-                                         quant_gpu_gemv_threads(w->type),
-                                         quant_gpu_gemv_shared(w->type)};
+    const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]);
+    const struct engine_gpu_grid grid = {shape.blocks, (uint32_t)out.n, shape.threads,
+                                         shape.shared};
     engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, &arguments);
 }
 

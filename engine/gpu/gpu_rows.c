@@ -9,12 +9,20 @@
 
 /* ---- Elements ---- */
 
+/* Whether t has the node's shape, and both have no gaps; t may be NULL. */
+static bool is_alike(const struct engine_tensor *node, const struct engine_tensor *t)
+{
+    return !t || (engine_tensor_same_shape(node, t) && engine_tensor_contiguous(t));
+}
+
 static void start_map(struct engine_gpu *gpu, const struct engine_tensor *node,
                       struct engine_gpu_map arguments)
 {
     arguments.out = engine_gpu_tensor_of(node);
     arguments.a = engine_gpu_tensor_of(node->src[0]);
     arguments.b = engine_gpu_tensor_of(node->src[1]);
+    arguments.plain = arguments.f < ENGINE_GPU_COPY && engine_tensor_contiguous(node) &&
+                      is_alike(node, node->src[0]) && is_alike(node, node->src[1]);
     engine_gpu_start(gpu, ENGINE_GPU_KERNEL_MAP, engine_gpu_map_blocks(&arguments.out), &arguments);
 }
 
@@ -76,7 +84,8 @@ static void start_norm(struct engine_gpu *gpu, const struct engine_tensor *node,
         .kind = kind,
         .eps = node->params.norm.eps,
     };
-    const struct engine_gpu_grid grid = {(uint32_t)engine_tensor_rows(node), 1, ENGINE_GPU_THREADS,
+    const struct engine_gpu_grid grid = {(uint32_t)engine_tensor_rows(node), 1,
+                                         ENGINE_GPU_LONG_THREADS,
                                          sizeof(struct engine_gpu_norm_memory)};
     if (node->ne[0] >= ENGINE_GPU_LONG_ROW)
         engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_NORM_LONG], &grid, &arguments);
@@ -208,9 +217,10 @@ static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor 
     };
     for (int64_t h = 0; p->max_alibi != 0.0f && h < q->ne[1]; h++)
         arguments.slope[h] = engine_alibi_slope(p->max_alibi, h, q->ne[1]);
-    const struct engine_gpu_grid grid = {(uint32_t)q->ne[1], (uint32_t)q->ne[2],
-                                         ENGINE_GPU_ATTENTION_THREADS,
-                                         sizeof(struct engine_gpu_attention_memory)};
+    const struct engine_gpu_grid grid = {
+        (uint32_t)q->ne[1], (uint32_t)q->ne[2], ENGINE_GPU_ATTENTION_THREADS,
+        (uint32_t)(sizeof(struct engine_gpu_attention_memory) +
+                   ENGINE_GPU_ATTENTION_SUBS * node->params.attention.dv * sizeof(int32_t))};
     engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_ATTENTION], &grid, &arguments);
 }
 

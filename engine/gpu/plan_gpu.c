@@ -1,8 +1,9 @@
 /* engine/gpu/plan_gpu.c: a GPU's place that only plans: see struct engine_gpu_plan. */
-#include "base/size.h"
 #include "engine/backend.h"
 #include "engine/cpu/cpu_plan.h"
 #include "engine/gpu/gpu.h"
+
+#define MOST (UINT64_MAX / 4) /* sums of three cannot overflow */
 
 enum {
     ALIGN = 64,
@@ -10,26 +11,34 @@ enum {
     DRIVER_PAGE = 2 << 20
 };
 
+/* Returns the bytes that the driver takes for a buffer. */
+static uint64_t taken(uint64_t size)
+{
+    const uint64_t unit = size < DRIVER_PAGE / 2 ? ALIGN : DRIVER_PAGE;
+    return (size + unit - 1) / unit * unit;
+}
+
 static bool plan_buffer_new(const struct engine_place *place, uint64_t size,
                             struct engine_buffer *out, struct base_error *err)
 {
     struct engine_gpu_plan *plan = place->device;
-    uint64_t bytes, *of_kind = &plan->bytes[out->kind];
-    if (!base_align_up(size ? size : 1, size < DRIVER_PAGE / 2 ? ALIGN : DRIVER_PAGE, &bytes) ||
-        !base_add(*of_kind, bytes, of_kind) || !base_add(plan->total, bytes, &plan->total))
-        return base_fail(err, BASE_NO_MEMORY, "the memory of a GPU does not fit 64-bit sizes");
-    out->size = bytes;
+    if (size > MOST || plan->total > MOST || plan->address > MOST)
+        return base_fail(err, BASE_NO_MEMORY, "no GPU has memory for %llu bytes",
+                         (unsigned long long)size);
+    plan->bytes[out->kind] += size;
+    plan->total += taken(size);
     /* Addresses are numbers for the host; those of buffers differ. */
-    out->base = (char *)(uintptr_t)(plan->address += DRIVER_PAGE);
-    return base_add(plan->address, bytes, &plan->address) ||
-           base_fail(err, BASE_NO_MEMORY, "no addresses for a buffer of a GPU");
+    out->base = (char *)(uintptr_t)(plan->address + DRIVER_PAGE);
+    out->size = size;
+    plan->address += DRIVER_PAGE + taken(size);
+    return true;
 }
 
 static void plan_buffer_free(struct engine_buffer *buffer)
 {
     struct engine_gpu_plan *plan = buffer->place->device;
     plan->bytes[buffer->kind] -= buffer->size;
-    plan->total -= buffer->size;
+    plan->total -= taken(buffer->size);
 }
 
 static void plan_write(const struct engine_place *place, char *to, const void *from, uint64_t size)

@@ -1,13 +1,12 @@
 /* quant/gpu/gpu_gemv_staged.c: device code: products of rows with columns, for the types of weights
  * of QUANT_GPU_STAGED.
  *
- * A warp multiplies four rows, step by step; a step has the blocks that its 32 lanes compute at
- * once. The bytes of the next two steps are copied to shared memory meanwhile:
+ * A block of threads multiplies four rows, in rounds; in each, a warp has other blocks of the rows:
  *
- *     memory      | step t + 2 | ..  --copies--> stage (t + 2) % 3
- *     stage t % 3                    --lanes---> integer sums of parts of blocks
- *     shuffles                       ----------> sums of blocks; one lane computes the term v
- *     lane r                         ----------> adds the terms of row r in ascending order
+ *     memory         --copies-->    shared memory of the warp
+ *     shared memory  --lanes-->     integer sums of parts of blocks
+ *     shuffles       ---------->    sums of blocks; one lane computes the term v
+ *     lane r of warp 0 ------->     adds the terms of row r, of all warps, in ascending order
  *
  * Sums of integers are exact in any order; v and the order of its additions are those of the scalar
  * kernels. Codes are multiplied by the column four at a time. */
@@ -36,9 +35,16 @@ struct sums {
     int products, minima;
 };
 
-/* Adds the sums of part `part` of the block at `at`, which is block b of its row. */
-typedef void part_of(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
-                     struct sums *sums);
+/* The column's elements that a part of a block is multiplied with, which a lane reads once for all
+ * rows: codes, four in each word, and their sums by 16, or by 32 in blocks of 32. */
+struct column_part {
+    uint32_t x[16];
+    int sum[4];
+};
+/* Reads those of part `part` of block b. */
+typedef void column_of(const struct quant_act *a, int64_t b, int part, struct column_part *c);
+/* Adds the sums of part `part` of the block at `at`. */
+typedef void part_of(const uint8_t *at, int part, const struct column_part *c, struct sums *sums);
 /* v of the block. */
 typedef float value_of(const uint8_t *at, int64_t b, const struct quant_act *a, struct sums sums);
 
@@ -91,15 +97,22 @@ QUANT_INLINE uint32_t look_up(const int8_t table[16], uint32_t codes)
 
 /* ---- Blocks of 32: a lane each ---- */
 
-QUANT_INLINE void part32(struct quant_form32 form, const uint8_t *at, int64_t b,
-                         const struct quant_act *a, struct sums *sums)
+QUANT_INLINE void column32(const struct quant_act *a, int64_t b, int part, struct column_part *c)
 {
-    uint32_t code[8], x[8];
-    read_column(a, 32 * b, 8, x);
+    (void)part;
+    read_column(a, 32 * b, 8, c->x);
+    c->sum[0] = a->sum[b];
+}
+
+QUANT_INLINE void part32(struct quant_form32 form, const uint8_t *at, const struct column_part *c,
+                         struct sums *sums)
+{
+    uint32_t code[8];
     if (form.bytes) {
         read_words(at + form.codes, 8, code);
         GPU_UNROLL
-        for (int i = 0; i < 8; i++) sums->products = gpu_dot4_signed(code[i], x[i], sums->products);
+        for (int i = 0; i < 8; i++)
+            sums->products = gpu_dot4_signed(code[i], c->x[i], sums->products);
         return;
     }
     read_words(at + form.codes, 4, code);
@@ -111,7 +124,8 @@ QUANT_INLINE void part32(struct quant_form32 form, const uint8_t *at, int64_t b,
     if (form.codebook) {
         GPU_UNROLL
         for (int i = 0; i < 8; i++)
-            sums->products = gpu_dot4_signed(look_up(form.codebook, code[i]), x[i], sums->products);
+            sums->products =
+                gpu_dot4_signed(look_up(form.codebook, code[i]), c->x[i], sums->products);
         return;
     }
     if (form.fifth) {
@@ -121,8 +135,8 @@ QUANT_INLINE void part32(struct quant_form32 form, const uint8_t *at, int64_t b,
         for (int i = 0; i < 8; i++) code[i] |= fifth_bits(bits, i);
     }
     GPU_UNROLL
-    for (int i = 0; i < 8; i++) sums->products = gpu_dot4(code[i], x[i], sums->products);
-    if (form.offset) sums->products -= form.offset * a->sum[b];
+    for (int i = 0; i < 8; i++) sums->products = gpu_dot4(code[i], c->x[i], sums->products);
+    if (form.offset) sums->products -= form.offset * c->sum[0];
 }
 
 QUANT_INLINE float value32(struct quant_form32 form, const uint8_t *at, int64_t b,
@@ -135,25 +149,33 @@ QUANT_INLINE float value32(struct quant_form32 form, const uint8_t *at, int64_t 
 
 /* ---- Super-blocks: four lanes each ---- */
 
-/* The product of n words with the column from element i on. */
-QUANT_INLINE int dot_words(int n, const uint32_t *code, const struct quant_act *a, int64_t i)
+/* Part p has elements 64p to 64p + 63. */
+QUANT_INLINE void column_of_64(const struct quant_act *a, int64_t b, int part,
+                               struct column_part *c)
 {
-    uint32_t x[8];
+    const int64_t i = SUPER_LEN * b + 64 * part;
+    read_column(a, i, 16, c->x);
+    GPU_UNROLL
+    for (int s = 0; s < 4; s++) c->sum[s] = a->sum[i / 16 + s];
+}
+
+/* Part 2h + t has elements 128h + 32t + l and 128h + 64 + 32t + l, l < 32. */
+QUANT_INLINE void column_of_halves(const struct quant_act *a, int64_t b, int part,
+                                   struct column_part *c)
+{
+    const int64_t i = SUPER_LEN * b + 128 * (part / 2) + 32 * (part % 2);
+    read_column(a, i, 8, c->x);
+    read_column(a, i + 64, 8, c->x + 8);
+    GPU_UNROLL
+    for (int s = 0; s < 4; s++) c->sum[s] = a->sum[i / 16 + s / 2 * 4 + s % 2];
+}
+
+/* The product of n words with those of the column. */
+QUANT_INLINE int dot_words(int n, const uint32_t *code, const uint32_t *x)
+{
     int sum = 0;
-    read_column(a, i, n, x);
     for (int j = 0; j < n; j++) sum = gpu_dot4(code[j], x[j], sum);
     return sum;
-}
-
-/* The sum of the column's codes in the 16 or 32 elements from i on. */
-QUANT_INLINE int sum16(const struct quant_act *a, int64_t i)
-{
-    return a->sum[i / 16];
-}
-
-QUANT_INLINE int sum32(const struct quant_act *a, int64_t i)
-{
-    return a->sum[i / 16] + a->sum[i / 16 + 1];
 }
 
 QUANT_INLINE float value256(const struct quant_panel_form *form, float d, float m, int64_t b,
@@ -164,44 +186,49 @@ QUANT_INLINE float value256(const struct quant_panel_form *form, float d, float 
                          : scale * (float)sums.products;
 }
 
-/* Q4_K and Q5_K: part p has sub-blocks 2p and 2p + 1. */
-QUANT_INLINE void add_sub_block(const uint8_t *scale, int s, const uint32_t code[8], int64_t b,
-                                const struct quant_act *a, struct sums *sums)
+/* Q4_K and Q5_K: sub-block s, the first or second half of its part. */
+QUANT_INLINE void add_sub_block(const uint32_t scale[3], int s, int half, const uint32_t code[8],
+                                const struct column_part *c, struct sums *sums)
 {
-    const int j = s % 4, first = scale[j], second = scale[4 + j], third = scale[8 + j];
+    const int j = 8 * (s % 4), first = scale[0] >> j & 255, second = scale[1] >> j & 255,
+              third = scale[2] >> j & 255;
     const int factor = s < 4 ? first & 63 : (third & 15) | (first >> 6) << 4;
     const int min = s < 4 ? second & 63 : third >> 4 | (second >> 6) << 4;
-    const int64_t i = SUPER_LEN * b + 32 * s;
-    sums->products += factor * dot_words(8, code, a, i);
-    sums->minima += min * sum32(a, i);
+    sums->products += factor * dot_words(8, code, c->x + 8 * half);
+    sums->minima += min * (c->sum[2 * half] + c->sum[2 * half + 1]);
 }
 
-QUANT_INLINE void q4_k_part_of(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
+QUANT_INLINE void q4_k_part_of(const uint8_t *at, int part, const struct column_part *c,
                                bool aligned, struct sums *sums)
 {
     const struct q4_k_block *w = (const struct q4_k_block *)at;
-    uint32_t q[8], code[8];
-    if (aligned)
+    uint32_t head[4], q[8], code[8];
+    if (aligned) {
+        read_aligned_words(at, 4, head);
         read_aligned_words(w->q + 32 * part, 8, q);
-    else
+    } else {
+        read_words(at, 4, head);
         read_words(w->q + 32 * part, 8, q);
+    }
     GPU_UNROLL
     for (int half = 0; half < 2; half++) {
         GPU_UNROLL
         for (int i = 0; i < 8; i++) code[i] = q[i] >> 4 * half & 0x0f0f0f0f;
-        add_sub_block(w->scale, 2 * part + half, code, b, a, sums);
+        add_sub_block(head + 1, 2 * part + half, half, code, c, sums);
     }
 }
 
-QUANT_INLINE void q5_k_part_of(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
+QUANT_INLINE void q5_k_part_of(const uint8_t *at, int part, const struct column_part *c,
                                bool aligned, struct sums *sums)
 {
     const struct q5_k_block *w = (const struct q5_k_block *)at;
-    uint32_t q[8], high[8], code[8];
+    uint32_t head[4], q[8], high[8], code[8];
     if (aligned) {
+        read_aligned_words(at, 4, head);
         read_aligned_words(w->q + 32 * part, 8, q);
         read_aligned_words(w->high, 8, high);
     } else {
+        read_words(at, 4, head);
         read_words(w->q + 32 * part, 8, q);
         read_words(w->high, 8, high);
     }
@@ -211,12 +238,11 @@ QUANT_INLINE void q5_k_part_of(const uint8_t *at, int part, int64_t b, const str
         GPU_UNROLL
         for (int i = 0; i < 8; i++)
             code[i] = (q[i] >> 4 * half & 0x0f0f0f0f) | (high[i] >> s & 0x01010101) << 4;
-        add_sub_block(w->scale, s, code, b, a, sums);
+        add_sub_block(head + 1, s, half, code, c, sums);
     }
 }
 
-/* Q6_K: part 2h + t has elements 128h + 32t + l and 128h + 64 + 32t + l, l < 32. */
-QUANT_INLINE void q6_k_part(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
+QUANT_INLINE void q6_k_part(const uint8_t *at, int part, const struct column_part *c,
                             struct sums *sums)
 {
     const struct q6_k_block *w = (const struct q6_k_block *)at;
@@ -227,7 +253,6 @@ QUANT_INLINE void q6_k_part(const uint8_t *at, int part, int64_t b, const struct
     GPU_UNROLL
     for (int half = 0; half < 2; half++) {
         const int g = t + 2 * half;
-        const int64_t i = SUPER_LEN * b + 128 * h + 32 * g;
         GPU_UNROLL
         for (int j = 0; j < 8; j++)
             code[j] = (low[j] >> 4 * half & 0x0f0f0f0f) | (high[j] >> 2 * g & 0x03030303) << 4;
@@ -235,12 +260,12 @@ QUANT_INLINE void q6_k_part(const uint8_t *at, int part, int64_t b, const struct
         for (int s = 0; s < 2; s++)
             sums->products +=
                 w->scale[8 * h + 2 * g + s] *
-                (dot_words(4, code + 4 * s, a, i + 16 * s) - 32 * sum16(a, i + 16 * s));
+                (dot_words(4, code + 4 * s, c->x + 8 * half + 4 * s) - 32 * c->sum[2 * half + s]);
     }
 }
 
-/* Q2_K and Q3_K: part 2h + t has elements 128h + 32g + l of g = 2t and 2t + 1, l < 32. */
-QUANT_INLINE void q2_k_part(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
+/* Q2_K and Q3_K: part 2h + t has the codes 2t and 2t + 1 of the bytes of half h. */
+QUANT_INLINE void q2_k_part(const uint8_t *at, int part, const struct column_part *c,
                             struct sums *sums)
 {
     const struct q2_k_block *w = (const struct q2_k_block *)at;
@@ -248,20 +273,20 @@ QUANT_INLINE void q2_k_part(const uint8_t *at, int part, int64_t b, const struct
     uint32_t q[8], code[8];
     read_words(w->q + 32 * h, 8, q);
     GPU_UNROLL
-    for (int g = 2 * t; g < 2 * t + 2; g++) {
-        const int64_t i = SUPER_LEN * b + 128 * h + 32 * g;
+    for (int half = 0; half < 2; half++) {
+        const int g = 2 * t + half;
         GPU_UNROLL
         for (int j = 0; j < 8; j++) code[j] = q[j] >> 2 * g & 0x03030303;
         GPU_UNROLL
         for (int s = 0; s < 2; s++) {
             const int scale = w->scale[8 * h + 2 * g + s];
-            sums->products += (scale & 15) * dot_words(4, code + 4 * s, a, i + 16 * s);
-            sums->minima += (scale >> 4) * sum16(a, i + 16 * s);
+            sums->products += (scale & 15) * dot_words(4, code + 4 * s, c->x + 8 * half + 4 * s);
+            sums->minima += (scale >> 4) * c->sum[2 * half + s];
         }
     }
 }
 
-QUANT_INLINE void q3_k_part(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
+QUANT_INLINE void q3_k_part(const uint8_t *at, int part, const struct column_part *c,
                             struct sums *sums)
 {
     const struct q3_k_block *w = (const struct q3_k_block *)at;
@@ -270,8 +295,8 @@ QUANT_INLINE void q3_k_part(const uint8_t *at, int part, int64_t b, const struct
     read_words(w->q + 32 * h, 8, q);
     read_words(w->high, 8, high);
     GPU_UNROLL
-    for (int g = 2 * t; g < 2 * t + 2; g++) {
-        const int64_t i = SUPER_LEN * b + 128 * h + 32 * g;
+    for (int half = 0; half < 2; half++) {
+        const int g = 2 * t + half;
         GPU_UNROLL
         for (int j = 0; j < 8; j++)
             code[j] = (q[j] >> 2 * g & 0x03030303) | (high[j] >> (4 * h + g) & 0x01010101) << 2;
@@ -280,14 +305,13 @@ QUANT_INLINE void q3_k_part(const uint8_t *at, int part, int64_t b, const struct
             const int n = 8 * h + 2 * g + s;
             const int scale =
                 (w->scale[n % 8] >> n / 8 * 4 & 15) | (w->scale[8 + n % 4] >> n / 4 * 2 & 3) << 4;
-            sums->products += (scale - 32) * (dot_words(4, code + 4 * s, a, i + 16 * s) -
-                                              4 * sum16(a, i + 16 * s));
+            sums->products += (scale - 32) * (dot_words(4, code + 4 * s, c->x + 8 * half + 4 * s) -
+                                              4 * c->sum[2 * half + s]);
         }
     }
 }
 
-/* IQ4_XS: part p has sub-blocks 2p and 2p + 1. */
-QUANT_INLINE void iq4_xs_part(const uint8_t *at, int part, int64_t b, const struct quant_act *a,
+QUANT_INLINE void iq4_xs_part(const uint8_t *at, int part, const struct column_part *c,
                               struct sums *sums)
 {
     const struct iq4_xs_block *w = (const struct iq4_xs_block *)at;
@@ -296,15 +320,14 @@ QUANT_INLINE void iq4_xs_part(const uint8_t *at, int part, int64_t b, const stru
     read_words(w->q + 32 * part, 8, q);
     GPU_UNROLL
     for (int s = 0; s < 2; s++) {
-        const int64_t i = SUPER_LEN * b + 64 * part + 32 * s;
-        uint32_t x[8];
+        const uint32_t *x = c->x + 8 * s;
         int sum = 0;
-        read_column(a, i, 8, x);
         GPU_UNROLL
         for (int j = 0; j < 4; j++) {
-            const uint32_t c = q[4 * s + j];
-            sum = gpu_dot4_signed(look_up(quant_codebook_iq4, c & 0x0f0f0f0f), x[j], sum);
-            sum = gpu_dot4_signed(look_up(quant_codebook_iq4, c >> 4 & 0x0f0f0f0f), x[4 + j], sum);
+            const uint32_t code = q[4 * s + j];
+            sum = gpu_dot4_signed(look_up(quant_codebook_iq4, code & 0x0f0f0f0f), x[j], sum);
+            sum =
+                gpu_dot4_signed(look_up(quant_codebook_iq4, code >> 4 & 0x0f0f0f0f), x[4 + j], sum);
         }
         const int scale = (w->scale_low[part] >> 4 * s & 15) | (scale_high >> 2 * s & 3) << 4;
         sums->products += (scale - 32) * sum;
@@ -326,6 +349,7 @@ QUANT_INLINE void start_copy(const uint8_t *from, int64_t bytes, uint8_t *stage)
 struct staged {
     int block_len, block_bytes, lanes;
     bool has_min;
+    column_of *column;
     part_of *part;
     value_of *value;
 };
@@ -348,50 +372,45 @@ QUANT_INLINE int sum_of_lanes(const int row[QUANT_GPU_STAGED_ROWS])
 
 QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct staged *type)
 {
-    enum { ROWS = QUANT_GPU_STAGED_ROWS, STAGES = QUANT_GPU_STAGES };
+    enum { ROWS = QUANT_GPU_STAGED_ROWS };
     const int lanes = type->lanes, per_step = GPU_WARP / lanes, bytes = type->block_bytes;
-    const int stage_bytes = (int)quant_gpu_staged_row((uint32_t)bytes, lanes);
+    const int step_bytes = (int)quant_gpu_step_bytes((uint32_t)bytes, lanes);
     const int n_blocks = (int)(p->k / type->block_len);
-    const int n_steps = (n_blocks + per_step - 1) / per_step;
-    const int64_t first = ((int64_t)gpu_block() * QUANT_GPU_STAGED_WARPS + gpu_warp()) * ROWS;
-    uint8_t *stages = (uint8_t *)gpu_shared() +
-                      (uint32_t)gpu_warp() * quant_gpu_staged_warp((uint32_t)bytes, lanes);
-    float *terms = (float *)(void *)(stages + ROWS * STAGES * stage_bytes), acc = 0.0f;
-    const int block = gpu_lane() / lanes, lane_part = gpu_lane() % lanes;
-    const uint8_t *w[ROWS];
-    if (first >= p->n_rows) return;
+    const int warps = quant_gpu_staged_warps((uint32_t)bytes, lanes, n_blocks);
+    const int per_round = warps * per_step;
+    const int64_t first = (int64_t)gpu_block() * ROWS;
     const struct quant_gpu_factors of = quant_gpu_factors(p, gpu_block_y());
     const struct quant_act a = of.a;
-    if (!of.w) acc = quant_float_of(0x7fc00000);
+    uint8_t *step = (uint8_t *)gpu_shared() + gpu_warp() * ROWS * step_bytes;
+    float *terms = (float *)(void *)((uint8_t *)gpu_shared() + warps * ROWS * step_bytes);
+    const int block = gpu_lane() / lanes, lane_part = gpu_lane() % lanes;
+    float acc = of.w ? 0.0f : quant_float_of(0x7fc00000);
+    const uint8_t *w[ROWS];
     GPU_UNROLL
     for (int r = 0; r < ROWS; r++)
         w[r] = of.w + (first + r < p->n_rows ? first + r : p->n_rows - 1) * p->row_bytes;
-    for (int t = 1 - STAGES; of.w && t < n_steps; t++) {
-        /* The stage of step t + STAGES - 1 is that of step t - 1, which all lanes have computed. */
-        gpu_sync_warp();
-        const int next = t + STAGES - 1, n_next = n_blocks - next * per_step;
-        if (next < n_steps) {
-            GPU_UNROLL
-            for (int r = 0; r < ROWS; r++)
-                start_copy(w[r] + (int64_t)next * per_step * bytes,
-                           (n_next < per_step ? n_next : per_step) * bytes,
-                           stages + (next % STAGES * ROWS + r) * stage_bytes);
-        }
-        gpu_copies_end();
-        if (t < 0) continue;
-        gpu_copies_wait(STAGES - 1);
-        gpu_sync_warp(); /* the bytes of step t are there, those of all lanes */
-        const int n_left = n_blocks - t * per_step, n = n_left < per_step ? n_left : per_step;
-        const int b = t * per_step + block;
+    for (int b_round = 0; of.w && b_round < n_blocks; b_round += per_round) {
+        const int b_step = b_round + gpu_warp() * per_step, n_left = n_blocks - b_step;
+        const int n = n_left < per_step ? n_left : per_step, b = b_step + block;
+        float *to = terms + gpu_warp() * per_step + block;
         const uint8_t *at[ROWS];
         int products[ROWS], minima[ROWS];
+        gpu_sync_warp(); /* the bytes of the round before are read */
+        GPU_UNROLL
+        for (int r = 0; r < ROWS; r++) {
+            const uint8_t *from = w[r] + (int64_t)b_step * bytes;
+            if (n > 0) start_copy(from, n * bytes, step + r * step_bytes);
+            at[r] = step + r * step_bytes + ((uintptr_t)from & 15) + block * bytes;
+        }
+        gpu_copies_end();
+        struct column_part column;
+        if (block < n) type->column(&a, b, lane_part, &column);
+        gpu_copies_wait(0);
+        gpu_sync_warp(); /* the bytes are there, those of all lanes */
         GPU_UNROLL
         for (int r = 0; r < ROWS; r++) {
             struct sums sums = {0};
-            const uint8_t *from = w[r] + (int64_t)t * per_step * bytes;
-            at[r] = stages + (t % STAGES * ROWS + r) * stage_bytes + ((uintptr_t)from & 15) +
-                    block * bytes;
-            if (block < n) type->part(at[r], lane_part, b, &a, &sums);
+            if (block < n) type->part(at[r], lane_part, &column, &sums);
             products[r] = sums.products;
             minima[r] = sums.minima;
         }
@@ -399,29 +418,32 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
             GPU_UNROLL
             for (int r = 0; r < ROWS; r++)
                 if (block < n)
-                    terms[r * GPU_WARP + block] =
+                    to[r * per_round] =
                         type->value(at[r], b, &a, (struct sums){products[r], minima[r]});
         } else {
             const struct sums sums = {sum_of_lanes(products),
                                       type->has_min ? sum_of_lanes(minima) : 0};
             const uint8_t *my =
                 lane_part & 2 ? (lane_part & 1 ? at[3] : at[2]) : (lane_part & 1 ? at[1] : at[0]);
-            if (block < n) terms[lane_part * GPU_WARP + block] = type->value(my, b, &a, sums);
+            if (block < n) to[lane_part * per_round] = type->value(my, b, &a, sums);
         }
-        gpu_sync_warp(); /* all terms are written */
-        if (gpu_lane() < ROWS)
-            for (int i = 0; i < n; i++) acc += terms[gpu_lane() * GPU_WARP + i];
+        gpu_sync(); /* all terms of the round are written, and those of the round before are added
+                     */
+        const int n_terms = n_blocks - b_round < per_round ? n_blocks - b_round : per_round;
+        if (gpu_thread() < ROWS)
+            for (int i = 0; i < n_terms; i++) acc += terms[gpu_thread() * per_round + i];
+        terms += (b_round / per_round % 2 ? -1 : 1) * ROWS * per_round;
     }
-    if (gpu_lane() < ROWS && first + gpu_lane() < p->n_rows)
-        p->out[gpu_block_y() * p->out_stride + first + gpu_lane()] = acc;
+    if (gpu_thread() < ROWS && first + gpu_thread() < p->n_rows)
+        p->out[gpu_block_y() * p->out_stride + first + gpu_thread()] = acc;
 }
 
 #define STAGED_32(NAME)                                                                            \
-    QUANT_INLINE void NAME##_part(const uint8_t *at, int part, int64_t b,                          \
-                                  const struct quant_act *a, struct sums *sums)                    \
+    QUANT_INLINE void NAME##_part(const uint8_t *at, int part, const struct column_part *c,        \
+                                  struct sums *sums)                                               \
     {                                                                                              \
         (void)part;                                                                                \
-        part32(NAME##_form, at, b, a, sums);                                                       \
+        part32(NAME##_form, at, c, sums);                                                          \
     }                                                                                              \
     QUANT_INLINE float NAME##_value(const uint8_t *at, int64_t b, const struct quant_act *a,       \
                                     struct sums sums)                                              \
@@ -431,7 +453,7 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
     GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
     {                                                                                              \
         const struct staged type = {                                                               \
-            32, sizeof(struct NAME##_block), 1, false, NAME##_part, NAME##_value};                 \
+            32, sizeof(struct NAME##_block), 1, false, column32, NAME##_part, NAME##_value};       \
         gemv_staged(&p, &type);                                                                    \
     }
 
@@ -444,38 +466,39 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
         return value256(&NAME##_layout.panel, quant_half_to_float(quant_load16(&w->d)), M, b, a,   \
                         sums);                                                                     \
     }
-#define ROWS_256(NAME, PART)                                                                       \
+#define ROWS_256(NAME, COLUMN, PART)                                                               \
     do {                                                                                           \
-        const struct staged type = {SUPER_LEN, sizeof(struct NAME##_block),                        \
-                                    4,         NAME##_layout.panel.has_min,                        \
-                                    PART,      NAME##_value};                                      \
+        const struct staged type = {SUPER_LEN,   sizeof(struct NAME##_block),                      \
+                                    4,           NAME##_layout.panel.has_min,                      \
+                                    COLUMN,      PART,                                             \
+                                    NAME##_value};                                                 \
         gemv_staged(&p, &type);                                                                    \
     } while (0)
-#define STAGED_256(NAME, M)                                                                        \
+#define STAGED_256(NAME, COLUMN, M)                                                                \
     VALUE_256(NAME, M)                                                                             \
     GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
     {                                                                                              \
-        ROWS_256(NAME, NAME##_part);                                                               \
+        ROWS_256(NAME, COLUMN, NAME##_part);                                                       \
     }
 /* A type whose blocks have a multiple of 16 bytes, and codes at a multiple of 16. */
-#define STAGED_256_ALIGNED(NAME, M)                                                                \
+#define STAGED_256_ALIGNED(NAME, COLUMN, M)                                                        \
     VALUE_256(NAME, M)                                                                             \
-    QUANT_INLINE void NAME##_part(const uint8_t *at, int part, int64_t b,                          \
-                                  const struct quant_act *a, struct sums *sums)                    \
+    QUANT_INLINE void NAME##_part(const uint8_t *at, int part, const struct column_part *c,        \
+                                  struct sums *sums)                                               \
     {                                                                                              \
-        NAME##_part_of(at, part, b, a, false, sums);                                               \
+        NAME##_part_of(at, part, c, false, sums);                                                  \
     }                                                                                              \
-    QUANT_INLINE void NAME##_aligned_part(const uint8_t *at, int part, int64_t b,                  \
-                                          const struct quant_act *a, struct sums *sums)            \
+    QUANT_INLINE void NAME##_aligned_part(const uint8_t *at, int part,                             \
+                                          const struct column_part *c, struct sums *sums)          \
     {                                                                                              \
-        NAME##_part_of(__builtin_assume_aligned(at, 16), part, b, a, true, sums);                  \
+        NAME##_part_of(__builtin_assume_aligned(at, 16), part, c, true, sums);                     \
     }                                                                                              \
     GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
     {                                                                                              \
         if (((uintptr_t)p.w | (uintptr_t)p.row_bytes | (uintptr_t)p.by.bytes) % 16 == 0)           \
-            ROWS_256(NAME, NAME##_aligned_part);                                                   \
+            ROWS_256(NAME, COLUMN, NAME##_aligned_part);                                           \
         else                                                                                       \
-            ROWS_256(NAME, NAME##_part);                                                           \
+            ROWS_256(NAME, COLUMN, NAME##_part);                                                   \
     }
 
 STAGED_32(q4_0)
@@ -485,9 +508,9 @@ STAGED_32(q5_1)
 STAGED_32(q8_0)
 STAGED_32(iq4_nl)
 STAGED_32(mxfp4)
-STAGED_256(q2_k, -quant_half_to_float(quant_load16(&w->dmin)))
-STAGED_256(q3_k, 0.0f)
-STAGED_256_ALIGNED(q4_k, -quant_half_to_float(quant_load16(&w->dmin)))
-STAGED_256_ALIGNED(q5_k, -quant_half_to_float(quant_load16(&w->dmin)))
-STAGED_256(q6_k, 0.0f)
-STAGED_256(iq4_xs, 0.0f)
+STAGED_256(q2_k, column_of_64, -quant_half_to_float(quant_load16(&w->dmin)))
+STAGED_256(q3_k, column_of_64, 0.0f)
+STAGED_256_ALIGNED(q4_k, column_of_64, -quant_half_to_float(quant_load16(&w->dmin)))
+STAGED_256_ALIGNED(q5_k, column_of_64, -quant_half_to_float(quant_load16(&w->dmin)))
+STAGED_256(q6_k, column_of_halves, 0.0f)
+STAGED_256(iq4_xs, column_of_64, 0.0f)

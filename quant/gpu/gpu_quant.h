@@ -62,8 +62,7 @@ struct quant_gpu_matrices {
 };
 
 /* quant_gpu_gemv_TYPE: out[c * out_stride + r] = row r times column c (quant/quant.h, canonical
- * arithmetic). Grid: x: quant_gpu_gemv_blocks(type, n_rows), y: columns;
- * quant_gpu_gemv_threads(type) threads; shared memory: quant_gpu_gemv_shared(type). It reads up to
+ * arithmetic). Grid: quant_gpu_gemv_shape, y: columns. It reads up to
  * 15 bytes before and after the rows, in the same 16 bytes as theirs. */
 struct quant_gpu_gemv {
     int64_t k, n_rows, row_bytes, out_stride;
@@ -101,11 +100,12 @@ struct quant_gpu_terms {
 };
 
 /* Types whose rows are copied to shared memory, where `lanes` lanes of a warp compute a block
- * (gpu_gemv_staged.c). */
+ * (gpu_gemv_staged.c). A block of threads has QUANT_GPU_STAGED_ROWS rows; in a round, each of its
+ * warps computes a step: the 32 / lanes blocks that its lanes can. */
 enum {
-    QUANT_GPU_STAGES = 3,      /* steps whose bytes are in shared memory, or on their way */
-    QUANT_GPU_STAGED_ROWS = 4, /* of a warp */
-    QUANT_GPU_STAGED_WARPS = 2 /* of a block */
+    QUANT_GPU_STAGED_ROWS = 4,
+    QUANT_GPU_STAGED_WARPS = 8,       /* at most */
+    QUANT_GPU_STAGED_MOST = 48 << 10 /* bytes of shared memory */
 };
 #define QUANT_GPU_STAGED(TYPE)                                                                     \
     TYPE(Q4_0, 1)                                                                                  \
@@ -136,24 +136,27 @@ static inline int quant_gpu_lanes(enum quant_id id)
 #undef QUANT_GPU_LANES
 }
 
-/* Bytes of a row in a stage: those of a step, at any offset from a multiple of 16, and 16 more. */
-static inline uint32_t quant_gpu_staged_row(uint32_t block_bytes, int lanes)
+/* Bytes of a row in a step: at any offset from a multiple of 16, and 16 more. */
+static inline uint32_t quant_gpu_step_bytes(uint32_t block_bytes, int lanes)
 {
     return (block_bytes * (uint32_t)(32 / lanes) + 15) / 16 * 16 + 32;
 }
 
-/* Bytes of shared memory of a warp: stages, and terms of its rows. */
-static inline uint32_t quant_gpu_staged_warp(uint32_t block_bytes, int lanes)
+/* Bytes of shared memory: the steps of all warps, and the terms of two rounds. */
+static inline uint32_t quant_gpu_staged_bytes(uint32_t block_bytes, int lanes, int warps)
 {
-    return QUANT_GPU_STAGED_ROWS *
-           (QUANT_GPU_STAGES * quant_gpu_staged_row(block_bytes, lanes) + 32 * 4);
+    return QUANT_GPU_STAGED_ROWS * (uint32_t)warps *
+           (quant_gpu_step_bytes(block_bytes, lanes) + 2 * (uint32_t)(32 / lanes) * 4);
 }
 
-static inline uint32_t quant_gpu_gemv_shared(const struct quant_type *type)
+/* The warps of a block for rows of n_blocks blocks: as few as the rounds need. */
+static inline int quant_gpu_staged_warps(uint32_t block_bytes, int lanes, int64_t n_blocks)
 {
-    const int lanes = quant_gpu_lanes(type->id);
-    return lanes ? QUANT_GPU_STAGED_WARPS * quant_gpu_staged_warp(type->block_bytes, lanes)
-                 : (uint32_t)sizeof(struct quant_gpu_terms);
+    const int64_t steps = (n_blocks * lanes + 31) / 32;
+    int most = QUANT_GPU_STAGED_WARPS;
+    while (quant_gpu_staged_bytes(block_bytes, lanes, most) > QUANT_GPU_STAGED_MOST) most--;
+    const int64_t rounds = (steps + most - 1) / most;
+    return (int)((steps + rounds - 1) / rounds);
 }
 
 static inline uint32_t quant_gpu_quantize_blocks(const struct quant_act_form *form, int64_t k)
@@ -163,18 +166,23 @@ static inline uint32_t quant_gpu_quantize_blocks(const struct quant_act_form *fo
     return (uint32_t)((warps + QUANT_GPU_WARPS - 1) / QUANT_GPU_WARPS);
 }
 
-/* Threads of a block. */
-static inline uint32_t quant_gpu_gemv_threads(const struct quant_type *type)
+/* How the host starts quant_gpu_gemv_TYPE for n_rows rows of k elements. */
+struct quant_gpu_gemv_shape {
+    uint32_t blocks, threads, shared;
+};
+static inline struct quant_gpu_gemv_shape quant_gpu_gemv_shape(const struct quant_type *type,
+                                                               int64_t k, int64_t n_rows)
 {
-    return 32 * (quant_gpu_lanes(type->id) ? QUANT_GPU_STAGED_WARPS : QUANT_GPU_WARPS);
-}
-
-static inline uint32_t quant_gpu_gemv_blocks(const struct quant_type *type, int64_t n_rows)
-{
-    const int64_t rows = quant_gpu_lanes(type->id) ? QUANT_GPU_STAGED_WARPS * QUANT_GPU_STAGED_ROWS
-                         : type->act->sum_len      ? QUANT_GPU_WARPS * QUANT_GPU_ROWS
-                                                   : QUANT_GPU_WARPS * QUANT_GPU_FLOAT_ROWS;
-    return (uint32_t)((n_rows + rows - 1) / rows);
+    const int lanes = quant_gpu_lanes(type->id);
+    const int warps = lanes ? quant_gpu_staged_warps(type->block_bytes, lanes, k / type->block_len)
+                            : QUANT_GPU_WARPS;
+    const int64_t rows = lanes                ? QUANT_GPU_STAGED_ROWS
+                         : type->act->sum_len ? QUANT_GPU_WARPS * QUANT_GPU_ROWS
+                                              : QUANT_GPU_WARPS * QUANT_GPU_FLOAT_ROWS;
+    return (struct quant_gpu_gemv_shape){
+        (uint32_t)((n_rows + rows - 1) / rows), 32 * (uint32_t)warps,
+        lanes ? quant_gpu_staged_bytes(type->block_bytes, lanes, warps)
+              : (uint32_t)sizeof(struct quant_gpu_terms)};
 }
 
 #endif

@@ -37,7 +37,7 @@ err_line 'none.gguf'
 
 begin columns_name_model_file_version_and_options
 bench --format csv
-[ "$(head -n 1 "$work/out")" = "model,file,version,weight_bytes,parameters,isa,threads,batch_size,cache_type_k,cache_type_v,test,tokens,depth,sequences,tokens_per_second,lowest,highest,samples,share_of_bandwidth,share_of_int8,bandwidth_bytes_per_second,int8_macs_per_second" ] ||
+[ "$(head -n 1 "$work/out")" = "model,file,version,weight_bytes,parameters,isa,threads,gpu_layers,batch_size,cache_type_k,cache_type_v,test,tokens,depth,sequences,tokens_per_second,lowest,highest,samples,gpu,share_of_bandwidth,bandwidth_bytes_per_second,share_of_int8,int8_macs_per_second" ] ||
     bad "$(head -n 1 "$work/out")"
 out_like '^random,a.gguf,[0-9.]+,[0-9]+,[0-9]+,[a-z0-9]+,1,512,f16,f16,prompt,4,0,1,[0-9.]+,[0-9.]+,[0-9.]+,[0-9.]+ [0-9.]+,[0-9.]+,[0-9.]+,[0-9]+,[0-9]+$'
 bench --format jsonl

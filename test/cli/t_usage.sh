@@ -140,7 +140,7 @@ done
 infer $none -ts 1,1 -fa off --n_predict 3 -p x -v
 status 3
 err_like '^infer: options: --model .*, --prompt x, --raw \(INFER_RAW\), --predict 3$'
-err_like '^infer: -ts: not needed: everything runs on the processor$'
+err_like "^infer: -ts: not needed: --gpu places whole layers, with the same bytes$"
 err_like '^infer: -fa: not needed: attention has one form$'
 usage '-cnv: contradicts -no-cnv|-no-cnv: contradicts -cnv' -cnv -no-cnv -p x
 usage '--max-tokens: .x. is not a whole number' -p x --max-tokens x

@@ -206,15 +206,16 @@ static void sum_values(const struct query *q, int64_t chunk)
             GPU_UNROLL
             for (int k = 0; k < ENGINE_ATTN_SUB; k++) sum += codes[k] * s->code[j + k];
         }
-        s->value[i][e] = sum;
+        s->value[n] = sum;
     }
 }
 
 /* Element e of the chunk's values, times their weights. */
-static float value_of(const struct engine_gpu_attention_memory *s, const float *scale, int64_t e)
+static float value_of(const struct query *q, const float *scale, int64_t e)
 {
     float o = 0.0f;
-    for (int i = 0; i < ENGINE_ATTN_SUBS; i++) o = fmaf((float)s->value[i][e], scale[i], o);
+    for (int i = 0; i < ENGINE_ATTN_SUBS; i++)
+        o = fmaf((float)q->shared->value[i * q->dv + e], scale[i], o);
     return o;
 }
 
@@ -276,7 +277,7 @@ static struct sums attend(const struct query *q)
         sum_values(q, chunk);
         gpu_sync(); /* sums are written; codes, c and lanes are read */
         for (int i = 0; i < PARTS; i++)
-            if (element_of(i) < q->dv) next.o[i] = value_of(s, scale, element_of(i));
+            if (element_of(i) < q->dv) next.o[i] = value_of(q, scale, element_of(i));
         next.m = largest - ENGINE_ATTN_WEIGHT_BITS;
         next.l = s->sum;
         merge(&sum, &next);

@@ -17,37 +17,43 @@ struct engine_gpu_index {
 /* The index of element n, counted along rows. */
 static inline struct engine_gpu_index gpu_index(const struct engine_gpu_tensor *t, int64_t n)
 {
-    struct engine_gpu_index at;
-    if (n <= UINT32_MAX && t->ne[0] <= UINT32_MAX && t->ne[1] <= UINT32_MAX &&
-        t->ne[2] <= UINT32_MAX) { /* divisions of 64 bits take five times as long */
-        uint32_t left = (uint32_t)n;
-        for (int d = 0; d < 3; d++) {
-            const uint32_t ne = (uint32_t)t->ne[d];
-            at.i[d] = left % ne;
-            left /= ne;
+    struct engine_gpu_index at = {{n, 0, 0, 0}};
+    for (int d = 0; d < 3 && at.i[d] >= t->ne[d]; d++) {
+        const int64_t all = at.i[d];
+        if (all <= UINT32_MAX) { /* divisions of 64 bits take five times as long */
+            at.i[d] = (uint32_t)all % (uint32_t)t->ne[d];
+            at.i[d + 1] = (uint32_t)all / (uint32_t)t->ne[d];
+        } else {
+            at.i[d] = all % t->ne[d];
+            at.i[d + 1] = all / t->ne[d];
         }
-        at.i[3] = left;
-        return at;
-    }
-    for (int d = 0; d < 4; d++) {
-        at.i[d] = n % t->ne[d];
-        n /= t->ne[d];
     }
     return at;
+}
+
+/* i, below 2^31, modulo ne. */
+static inline uint32_t gpu_wrap(int64_t i, int64_t ne)
+{
+    return (uint32_t)i < (uint32_t)ne ? (uint32_t)i : (uint32_t)i % (uint32_t)ne;
 }
 
 /* The address of an element, which wraps around. */
 static inline char *gpu_at(const struct engine_gpu_tensor *t, const struct engine_gpu_index *at)
 {
     char *data = t->data;
-    for (int d = 0; d < 4; d++)
-        data += (at->i[d] < t->ne[d] ? at->i[d] : at->i[d] % t->ne[d]) * t->nb[d];
+    for (int d = 0; d < 4; d++) data += gpu_wrap(at->i[d], t->ne[d]) * t->nb[d];
     return data;
 }
 
 static inline float gpu_float(const struct engine_gpu_tensor *t, const struct engine_gpu_index *at)
 {
     return *(const float *)(const void *)gpu_at(t, at);
+}
+
+/* Element i of the row that begins at `row`, an address in t; it wraps around. */
+static inline float gpu_row_float(const struct engine_gpu_tensor *t, const char *row, int64_t i)
+{
+    return *(const float *)(const void *)(row + gpu_wrap(i, t->ne[0]) * t->nb[0]);
 }
 
 static inline int64_t gpu_thread_of_grid(void)

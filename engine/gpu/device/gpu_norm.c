@@ -29,7 +29,7 @@ static float sum_of_block(const char *x, int64_t step, int64_t n, float mean, bo
     for (int64_t first = 0; first < n; first += PART) {
         const int n_part = n - first < PART ? (int)(n - first) : PART;
         gpu_sync(); /* the part before is read */
-        for (int i = gpu_thread(); i < n_part; i += ENGINE_GPU_THREADS)
+        for (int i = gpu_thread(); i < n_part; i += ENGINE_GPU_LONG_THREADS)
             s->part[i] = *(const float *)(const void *)(x + (first + i) * step);
         gpu_sync(); /* the part is written */
         if (gpu_warp() != 0) continue;
@@ -64,13 +64,16 @@ static float factor_of(const struct engine_gpu_norm *p, float squares)
 static void write_row(const struct engine_gpu_norm *p, struct engine_gpu_index at, int first,
                       int step, float mean, float factor)
 {
-    for (at.i[0] = first; at.i[0] < p->out.ne[0]; at.i[0] += step) {
-        float y = gpu_float(&p->a, &at);
+    const char *a = gpu_at(&p->a, &at), *weight = p->weight.data ? gpu_at(&p->weight, &at) : NULL,
+               *bias = p->bias.data ? gpu_at(&p->bias, &at) : NULL;
+    char *out = gpu_at(&p->out, &at);
+    for (int64_t i = first; i < p->out.ne[0]; i += step) {
+        float y = gpu_row_float(&p->a, a, i);
         if (p->kind == ENGINE_GPU_NORM) y = fmaf(y, 1.0f, -mean);
         y *= factor;
-        if (p->weight.data) y *= gpu_float(&p->weight, &at);
-        if (p->bias.data) y += gpu_float(&p->bias, &at);
-        *(float *)(void *)gpu_at(&p->out, &at) = y;
+        if (weight) y *= gpu_row_float(&p->weight, weight, i);
+        if (bias) y += gpu_row_float(&p->bias, bias, i);
+        *(float *)(void *)(out + i * p->out.nb[0]) = y;
     }
 }
 
@@ -95,7 +98,7 @@ GPU_KERNEL(engine_gpu_norm_long, engine_gpu_norm)
     const float mean = is_norm ? sum_of_block(x, p.a.nb[0], n, 0.0f, false) / (float)n : 0.0f;
     if (is_norm) gpu_sync(); /* the sum is read */
     const float factor = factor_of(&p, sum_of_block(x, p.a.nb[0], n, mean, true));
-    write_row(&p, at, gpu_thread(), ENGINE_GPU_THREADS, mean, factor);
+    write_row(&p, at, gpu_thread(), ENGINE_GPU_LONG_THREADS, mean, factor);
 }
 
 /* ---- Rows of sixteen lanes, two for each warp ---- */

@@ -16,7 +16,8 @@ enum {
 };
 
 /* A tensor of floats, or of int32 where that is stated, in the device's memory; data is NULL if
- * there is none. Indices past a dimension wrap around: a tensor repeats as needed. */
+ * there is none. Indices past a dimension wrap around: a tensor repeats as needed. Dimensions are
+ * below 2^31. */
 struct engine_gpu_tensor {
     char *data;
     int64_t ne[4], nb[4];
@@ -46,18 +47,22 @@ struct engine_gpu_map {
     enum engine_unary unary;
     int dim;
     float x, y;
+    bool plain; /* out, a and b (if any) have the same shape and no gaps */
 };
 
 /* engine_gpu_norm: a row for each warp. Grid: x: engine_gpu_row_blocks(rows of out);
  * ENGINE_GPU_THREADS threads. engine_gpu_norm_long: a row for each block. Grid: x: rows of out;
- * ENGINE_GPU_THREADS threads; shared memory: struct engine_gpu_norm_memory. */
+ * ENGINE_GPU_LONG_THREADS threads; shared memory: struct engine_gpu_norm_memory. */
 enum engine_gpu_norm_kind { ENGINE_GPU_NORM, ENGINE_GPU_RMS_NORM, ENGINE_GPU_L2_NORM };
 struct engine_gpu_norm {
     struct engine_gpu_tensor out, a, weight, bias;
     enum engine_gpu_norm_kind kind;
     float eps;
 };
-enum { ENGINE_GPU_LONG_ROW = 1024 /* elements, from which on a row has a block */ };
+enum {
+    ENGINE_GPU_LONG_ROW = 1024, /* elements, from which on a row has a block */
+    ENGINE_GPU_LONG_THREADS = 1024
+};
 struct engine_gpu_norm_memory {
     float part[4096]; /* of a row */
     float sum;
@@ -145,11 +150,11 @@ struct engine_gpu_attention_memory {
     _Alignas(8) int16_t query[ENGINE_GPU_ATTENTION_SIZE];
     int64_t value_at[ENGINE_GPU_ATTENTION_THREADS]; /* bytes from v to element 0 of each key of the
                                                        chunk */
-    int32_t value[ENGINE_GPU_ATTENTION_SUBS][ENGINE_GPU_ATTENTION_SIZE]; /* sums of codes */
-    int16_t code[ENGINE_GPU_ATTENTION_THREADS];                          /* of its weight */
-    float lane[ENGINE_GPU_ATTENTION_SUBS][16];                           /* sums of weights */
+    int16_t code[ENGINE_GPU_ATTENTION_THREADS];     /* of its weight */
+    float lane[ENGINE_GPU_ATTENTION_SUBS][16];      /* sums of weights */
     float c[ENGINE_GPU_ATTENTION_SUBS];
     float query_scale, sum;
+    int32_t value[]; /* [sub-block][dv] sums of codes */
 };
 
 static inline int64_t engine_gpu_rows(const struct engine_gpu_tensor *t)
