@@ -127,7 +127,7 @@ of("engine/gpu/device/gpu_experts.c", "test_ops_experts",
    ("w[u] /= sum < 0x1p-14f", "w[u] *= 1.0f / sum < 0x1p-14f", "weights are divided by their sum"),
    )
 of("engine/gpu/device/gpu_recurrent.c", "test_op_table",
-   ("(count > other ? count : other)", "count", "the lanes of a warp have the longer of two spans", None, "test_gpu_models"),
+   ("(count > other ? count : other)", "count", "the lanes of a warp have the longer of two spans"),
    ("fmaf(s, decay, 0.0f) : s * decay;", "s * decay : fmaf(s, decay, 1.0f);", "each element of a state has its decay", None, "test_ops_recurrent"),
    ("out = fmaf(*s, element(r, i), out);", "out += *s * element(r, i);", "outputs are added with one rounding"),
    ("after[i * channels] = conv_input(&p, &span, channel, span.count + i);",
