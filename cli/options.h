@@ -50,7 +50,7 @@ struct cli_values {
     const char *on_full;
     const char *each, *shard, *resume, *column, *logits_format;
     const char *hub, *as, *sha256, *remove;
-    const char *rope_scaling, *max_size, *fit;
+    const char *rope_scaling, *max_size, *fit, *target_size;
     const char *cache, *compare, *statistics;
     const char *pooling, *normalize, *prefix, *index;
     struct base_texts tensor_type, override_kv, continuation, set, delete, rename, texts, combine,
@@ -61,7 +61,7 @@ struct cli_values {
     int64_t gpu_device;
     int64_t cache_size, older, connections, retries, timeout;
     int64_t repetitions, n_slots, yarn_orig_ctx, max_tensors;
-    float rope_scale, rope_freq_base, rope_freq_scale;
+    float rope_scale, rope_freq_base, rope_freq_scale, target_bpw;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
     int64_t dimensions, diffusion_steps, diffusion_block;
     struct cli_integers pieces; /* --chunk N,OVERLAP */

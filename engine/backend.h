@@ -40,8 +40,8 @@ struct engine_backend {
      * may be NULL. */
     void (*prepare)(struct engine_plan *plan, struct engine_segment *segment);
     void (*forget)(struct engine_segment *segment);
-    /* Runs all steps of a segment; no allocation on place 0. BASE_INTERRUPTED when base/interrupt.h's flag is
-     * set. */
+    /* Runs all steps of a segment; no allocation on place 0. BASE_INTERRUPTED when
+     * base/interrupt.h's flag is set. */
     bool (*run)(const struct engine_plan *plan, const struct engine_segment *segment,
                 const struct engine *engine, struct base_error *err);
 

@@ -11,12 +11,12 @@
 #include <stdint.h>
 
 struct fake_cuda {
-    uint64_t memory;             /* bytes of all buffers, at most; at first 64 MiB */
-    int major;                   /* compute capability; at first 8 */
+    uint64_t memory;                     /* bytes of all buffers, at most; at first 64 MiB */
+    int major;                           /* compute capability; at first 8 */
     int links, launches, graphs, copies; /* so far; graphs: started */
-    int live;                    /* buffers, streams, modules, links and contexts in use */
-    int fail_launch, fail_copy;  /* the launch or copy that fails, counted from 1; 0: none */
-    uint64_t seed;               /* of the emulator */
+    int live;                            /* buffers, streams, modules, links and contexts in use */
+    int fail_launch, fail_copy; /* the launch or copy that fails, counted from 1; 0: none */
+    uint64_t seed;              /* of the emulator */
 };
 extern struct fake_cuda fake_cuda;
 

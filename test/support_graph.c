@@ -227,7 +227,7 @@ static void compare(const char *label, const struct support_rig *rig, const stru
     if (error > bar * norm) fail_msg("%s: error %.3g, bar %.3g", label, error / norm, bar);
 }
 
-/* Whether bytes are equal, or for F32 floats are equal or NaN. */
+/* Whether the bytes are equal, or for F32 the floats, or both NaN. */
 static bool same_bits(const struct quant_type *type, const char *a, const char *b, size_t bytes)
 {
     const float *x = (const float *)(const void *)a, *y = (const float *)(const void *)b;

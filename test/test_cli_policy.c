@@ -1,11 +1,12 @@
 /* test/test_cli_policy.c: what the command line keeps and drops: lines of the history, entries of
  * the prefix cache, bytes of partial downloads, pauses between attempts, messages of a
- * conversation. */
+ * conversation, types of tensors. */
 #include "test/support.h"
 
 #include "chat/messages.h"
 #include "cli/cache/cache_folder.h"
 #include "cli/chat/chat_history.h"
+#include "cli/cmd/quantize_target.h"
 #include "cli/options.h"
 #include "cli/pull/partial.h"
 #include "test/support_files.h"
@@ -481,6 +482,119 @@ static void a_request_points_into_the_values_that_it_was_set_from(void **state)
     cli_options_free(&values);
 }
 
+/* ---- Types of tensors ---- */
+
+/* A unit with n candidates of these sizes and errors. */
+static struct cli_target_unit unit_of(int n, const uint64_t *bytes, const double *error)
+{
+    struct cli_target_unit u = {.chosen = -1};
+    memcpy(u.bytes, bytes, (size_t)n * sizeof *bytes);
+    memcpy(u.error, error, (size_t)n * sizeof *error);
+    return u;
+}
+#define UNIT(n, b, e) unit_of(n, (const uint64_t[])b, (const double[])e)
+#define LIST(...)                                                                                  \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+static uint64_t chosen(struct cli_target_unit *unit, size_t n, uint64_t limit)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    const uint64_t bytes = cli_target_choose(unit, n, limit, &err);
+    uint64_t sum = 0;
+    assert_int_equal(err.code, BASE_OK);
+    for (size_t i = 0; i < n; i++) sum += unit[i].bytes[unit[i].chosen];
+    assert_int_equal(bytes, sum);
+    return bytes;
+}
+
+/* Each type of the largest unit is tried, so the others are those that a test is about. */
+#define LARGE UNIT(1, LIST(1000), LIST(0))
+
+static void bytes_are_spent_where_they_reduce_the_error_most(void **state)
+{
+    (void)state;
+    struct cli_target_unit u[3] = {
+        UNIT(3, LIST(10, 20, 40), LIST(8, 5, 0)),   /* 0.3 and 0.25 a byte */
+        UNIT(3, LIST(10, 30, 40), LIST(9, 4.5, 3)), /* 0.225 and 0.15 a byte */
+        LARGE,
+    };
+    assert_int_equal(chosen(u, 3, 1020), 1020);
+    assert_int_equal(chosen(u, 3, 1029), 1020);
+    assert_int_equal(chosen(u, 3, 1030), 1030);
+    assert_int_equal(u[0].chosen, 1);
+    assert_int_equal(chosen(u, 3, 1050), 1050);
+    assert_int_equal(u[0].chosen, 2);
+    assert_int_equal(chosen(u, 3, 1079), 1070);
+    assert_int_equal(u[1].chosen, 1);
+    assert_int_equal(chosen(u, 3, 1080), 1080);
+    assert_int_equal(chosen(u, 3, 1019), 1020); /* nothing fits: the smallest */
+    assert_int_equal(u[0].chosen + u[1].chosen, 0);
+}
+
+static void bytes_that_reduce_no_error_are_not_spent(void **state)
+{
+    (void)state;
+    /* Number 1 is not possible, 2 has a larger error than a smaller one, 3 is between two better
+     * ones, 5 is larger than 4, which has no error. */
+    struct cli_target_unit u[2] = {UNIT(6, LIST(10, 0, 20, 30, 40, 90), LIST(8, 0, 9, 6, 0, 0)),
+                                   LARGE};
+    assert_int_equal(chosen(u, 2, UINT64_MAX), 1040);
+    assert_int_equal(u[0].chosen, 4);
+    struct cli_target_unit others[2] = {UNIT(3, LIST(10, 30, 40), LIST(8, 7.9, 0)),
+                                        UNIT(2, LIST(50, 60), LIST(8, 7))};
+    assert_int_equal(chosen(others, 2, 85), 70);
+    assert_int_equal(others[0].chosen, 0);
+    assert_int_equal(chosen(others, 2, 90), 90);
+    assert_int_equal(others[0].chosen, 2);
+    struct cli_target_unit equal = UNIT(3, LIST(20, 10, 10), LIST(1, 1, 1));
+    assert_int_equal(chosen(&equal, 1, UINT64_MAX), 10);
+    assert_int_equal(equal.chosen, 1);
+}
+
+static void a_small_step_that_fits_follows_a_large_one_that_does_not(void **state)
+{
+    (void)state;
+    struct cli_target_unit u[4] = {
+        UNIT(2, LIST(10, 20), LIST(9, 0)),  /* 0.9 a byte */
+        UNIT(2, LIST(10, 60), LIST(30, 0)), /* 0.6 */
+        UNIT(3, LIST(10, 14, 18), LIST(2, 1, 0.5)),
+        UNIT(2, LIST(10, 20), LIST(9, 0)),
+    };
+    assert_int_equal(chosen(u, 4, 70), 68);
+    assert_int_equal(u[0].chosen + u[3].chosen, 2);
+    assert_int_equal(u[1].chosen, 0);
+    assert_int_equal(u[2].chosen, 2);
+    /* The step of the largest unit has the smaller gain a byte, but the steps before it would
+     * prevent it. */
+    assert_int_equal(chosen(u, 4, 90), 90);
+    assert_int_equal(u[0].chosen + u[3].chosen, 0);
+    assert_int_equal(u[1].chosen, 1);
+}
+
+static void a_target_is_reached_from_below(void **state)
+{
+    (void)state;
+    enum { N = 40 };
+    struct cli_target_unit u[N] = {0};
+    uint64_t seed = 1, least = 0, most = 0;
+    for (int i = 0; i < N; i++) {
+        const uint64_t size = 1000 + (seed = seed * 6364136223846793005u + 1) % 9000;
+        for (int t = 0; t < 6; t++) {
+            u[i].bytes[t] = size * (uint64_t)(t + 2) / 8;
+            u[i].error[t] = 1.0 / (double)(1 << (2 * t));
+        }
+        least += u[i].bytes[0];
+        most += u[i].bytes[5];
+    }
+    for (uint64_t limit = least; limit < most; limit += (most - least) / 97) {
+        const uint64_t bytes = chosen(u, N, limit);
+        assert_true(bytes <= limit);
+        assert_true(bytes + limit / 100 >= limit);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -496,6 +610,10 @@ int main(void)
         cmocka_unit_test(the_last_turn_begins_with_the_last_message_of_the_user),
         cmocka_unit_test(a_conversation_has_one_system_message_in_front),
         cmocka_unit_test(a_request_points_into_the_values_that_it_was_set_from),
+        cmocka_unit_test(bytes_are_spent_where_they_reduce_the_error_most),
+        cmocka_unit_test(bytes_that_reduce_no_error_are_not_spent),
+        cmocka_unit_test(a_small_step_that_fits_follows_a_large_one_that_does_not),
+        cmocka_unit_test(a_target_is_reached_from_below),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,6 +144,10 @@ static const struct {
     {QUANT_IQ5_K_R4, 0xa164483b},  {QUANT_IQ4_KS_R4, 0x5393f6ea}, {QUANT_IQ5_KS_R4, 0x319cfe97},
     {QUANT_IQ4_XS_R8, 0xc32012f5}, {QUANT_IQ4_NL_R4, 0x7f515285}, {QUANT_Q4_0_R8, 0x349d75c5},
     {QUANT_Q5_0_R4, 0x7a2e09c5},   {QUANT_Q6_0_R4, 0xa2b8b3c5},   {QUANT_Q8_0_R8, 0x4d18d1c5},
+    {QUANT_Q2_K_R4, 0x55330f97},   {QUANT_Q3_K_R4, 0xddf56685},   {QUANT_Q4_K_R4, 0xce87265d},
+    {QUANT_Q5_K_R4, 0x36865ca1},   {QUANT_Q6_K_R4, 0x782b9ac3},   {QUANT_IQ2_XXS_R4, 0xb4207cb5},
+    {QUANT_IQ2_XS_R4, 0xa49482b9}, {QUANT_IQ2_S_R4, 0x71fefec5},  {QUANT_IQ3_XXS_R4, 0x611d2b1d},
+    {QUANT_IQ3_S_R4, 0xe7470725},  {QUANT_IQ1_S_R4, 0xe78868c5},
 };
 
 static void separated_rows_decode_as_those_of_groups(void **state)
@@ -152,7 +156,9 @@ static void separated_rows_decode_as_those_of_groups(void **state)
     for (size_t c = 0; c < sizeof interleaved / sizeof *interleaved; c++) {
         const struct quant_type *type = quant_type_by_id(interleaved[c].id);
         const struct quant_type *plain = quant_type_plain(type);
-        const int64_t k = 2 * type->block_len;
+        const uint32_t len =
+            plain->block_len > type->block_len ? plain->block_len : type->block_len;
+        const int64_t k = 2 * len;
         const size_t bytes = (size_t)quant_row_size(type, k) * type->interleave;
         static uint8_t group[sizeof file_bytes], row[1024];
         uint32_t hash = 2166136261u;
@@ -173,6 +179,13 @@ static void separated_rows_decode_as_those_of_groups(void **state)
     for (int r = 0; r < 16; r++) {
         quant_row_separate(quant_type_by_id(QUANT_BF16_R16), 0, 64, group, r, row);
         for (int c = 0; c < 64; c++) assert_int_equal(row[c], c / 2 * 32 + 2 * r + c % 2);
+    }
+    uint8_t block[17]; /* of which it writes past the floats of a row: MXFP4_R8, E8M0 first */
+    for (int r = 0; r < 8; r++) {
+        quant_row_separate(quant_type_by_id(QUANT_MXFP4_R8), 0, 32, file_bytes, r, block);
+        assert_int_equal(block[0], file_bytes[r]);
+        for (int i = 0; i < 16; i++)
+            assert_int_equal(block[1 + i], file_bytes[8 + i / 4 * 32 + 4 * r + i % 4]);
     }
 }
 

@@ -1,12 +1,14 @@
 /* cli/cmd/cmd_quantize.c: `infer quantize`: converts a model's matrices to another type; `infer
  * merge-lora`: the same with adapters added to the decoded rows.
  *
- * quantize_plan.c determines the type of each tensor. All threads decode and encode rows, a slab at
- * a time, so memory does not grow with the model. Short rows are converted several at a time, as
- * one long row, because encoders work on up to 512 elements at once. */
+ * quantize_plan.c determines the type of each tensor, quantize_target.c those of a target. All
+ * threads decode and encode rows, a slab at a time, so memory does not grow with the model. Short
+ * rows are converted several at a time, as one long row, because encoders work on up to 512
+ * elements at once. */
 #include "base/size.h"
 #include "cli/cmd/lora_update.h"
 #include "cli/cmd/quantize_plan.h"
+#include "cli/cmd/quantize_target.h"
 #include "cli/imatrix.h"
 #include "cli/model_copy.h"
 #include "cli/model_path.h"
@@ -19,6 +21,7 @@
 #include "gguf/gguf.h"
 #include "quant/columns.h"
 #include <ctype.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,13 +41,17 @@ struct quantize {
     struct cli_lora lora;         /* its adapters */
     struct gguf_tensor output;    /* a copy of the embeddings as output.weight; or no name */
     struct base_buffer path;      /* the model's file */
-    const char *type;             /* the argument that is TYPE */
+    const char *type;             /* the argument that is TYPE, or the target as text */
+    char target[32];              /* the target as text; empty: none */
+    uint64_t target_size;         /* --target-size */
     struct base_buffer named;     /* the output's path if no argument is one */
     const char *out;              /* NULL: --dry-run */
     struct base_buffer prefix;    /* --keep-split: prefix of the names of the parts */
     const struct quant_type **to; /* [tensors]: the new types, chosen before the data is written */
-    float *row;                   /* [threads][2][longest row, RUN_LEN at least] */
-    float *importance;            /* importance of a tensor, repeated for the rows of a run */
+    double *error; /* [tensors]: relative errors of types chosen for a target, or -1 */
+    struct cli_target_result result;
+    float *row;        /* [threads][2][longest row, RUN_LEN at least] */
+    float *importance; /* importance of a tensor, repeated for the rows of a run */
     uint64_t longest;
     char *slab; /* [SLAB_BYTES, or one row] */
     uint64_t slab_bytes;
@@ -258,9 +265,16 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
 static void copy_metadata(struct quantize *q)
 {
     const bool copies = q->plan.mix && q->plan.mix->copies;
-    gguf_writer_copy_metadata(q->writer, q->in);
+    gguf_writer_copy_magic(q->writer, q->in);
+    for (uint64_t i = 0; i < gguf_kv_count(q->in); i++) {
+        const struct gguf_str key = gguf_kv_at(q->in, i)->key;
+        /* No number stands for a mixture of our own; without one readers count the types. */
+        if (!gguf_str_begins(key, "split.") &&
+            !(*q->target && gguf_str_is(key, "general.file_type")))
+            gguf_writer_copy_kv(q->writer, gguf_kv_at(q->in, i));
+    }
     if (copies) return;
-    gguf_writer_u32(q->writer, "general.file_type", q->plan.file_type);
+    if (!*q->target) gguf_writer_u32(q->writer, "general.file_type", q->plan.file_type);
     gguf_writer_u32(q->writer, "general.quantization_version", 2);
     if (!q->values->imatrix) return;
     const struct base_buffer *set = &q->imatrix.data_set;
@@ -287,7 +301,7 @@ static bool choose_types(struct quantize *q, struct base_error *err)
                                 "%.*s has %llu values there: a matrix of another model",
                                 (int)t->name.size, t->name.data, (unsigned long long)entry->count);
         weighted |= entry != NULL;
-        if (ends_with(t->name, ".columns")) continue; /* a copy of the old rows */
+        if (cli_quantize_is_copy(t)) continue;
         q->to[i] = cli_quantize_plan_type(&q->plan, i, &fell_back);
         if (!entry && q->to[i] != t->type && gguf_str_begins(t->name, "blk."))
             cli_imatrix_names_add(&without, t->name);
@@ -301,6 +315,73 @@ static bool choose_types(struct quantize *q, struct base_error *err)
     return weighted ||
            base_fail_at(err, BASE_USAGE, "--imatrix", -1,
                         "none of its tensors is in the model: a matrix of another model");
+}
+
+/* ---- A target ---- */
+
+static bool start_cpu(struct quantize *q, struct base_error *err)
+{
+    struct engine_options o = engine_options_default();
+    o.n_threads = (int)q->values->threads;
+    q->cpu = engine_cpu_new(&o, err);
+    return q->cpu != NULL;
+}
+
+/* Returns the bytes of the output that are not data of tensors; they do not depend on types. */
+static bool head_size(struct quantize *q, uint64_t data, uint64_t *bytes, struct base_error *err)
+{
+    q->writer = gguf_writer_new(err);
+    if (!q->writer) return false;
+    copy_metadata(q);
+    for (uint64_t i = 0; i < gguf_tensor_count(q->in); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
+        const struct quant_type *plain = quant_type_plain(t->type);
+        if (!cli_quantize_is_copy(t))
+            gguf_writer_tensor(q->writer, t->name, plain ? plain : t->type, t->n_dims, t->ne);
+    }
+    struct gguf_file *whole = gguf_writer_preview(q->writer, err);
+    if (whole) *bytes = gguf_size(whole) - data;
+    gguf_close(whole);
+    gguf_writer_free(q->writer);
+    q->writer = NULL;
+    return whole != NULL;
+}
+
+static bool fail_target(const struct quantize *q, uint64_t head, double elements,
+                        struct base_error *err)
+{
+    if (q->target_size)
+        return base_fail_at(err, BASE_USAGE, "--target-size", -1,
+                            "the smallest possible file has %llu bytes: %lluM",
+                            (unsigned long long)(q->result.bytes + head),
+                            (unsigned long long)((q->result.bytes + head - 1) / 1000000 + 1));
+    return base_fail_at(err, BASE_USAGE, "--target-bpw", -1, "the least possible is %.3f",
+                        ceil(8e3 * (double)q->result.bytes / elements) / 1e3);
+}
+
+/* Chooses the types that the plan leaves open. */
+static bool choose_by_target(struct quantize *q, struct base_error *err)
+{
+    const struct cli_target target = {&q->plan, &q->imatrix, q->cpu, gguf_alignment(q->in)};
+    const uint64_t count = gguf_tensor_count(q->in);
+    double elements = 0;
+    uint64_t data, head = 0;
+    q->error = calloc(count + 1, sizeof *q->error);
+    if (!q->error) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of tensors");
+    for (uint64_t i = 0; i < count; i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
+        q->error[i] = -1;
+        if (!cli_quantize_is_copy(t))
+            elements += (double)(t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3]);
+    }
+    if (!cli_target_size(&target, NULL, &data))
+        return base_fail(err, BASE_MODEL, "the tensors together are too large");
+    if (q->target_size && !head_size(q, data, &head, err)) return false;
+    const uint64_t all =
+        q->target_size ? q->target_size : (uint64_t)((double)q->values->target_bpw * elements / 8);
+    const uint64_t limit = all > head ? all - head : 0;
+    return cli_target_apply(&target, limit, q->to, q->error, &q->result, err) &&
+           (q->result.bytes <= limit || fail_target(q, head, elements, err));
 }
 
 /* Without --keep-split the parts of a split model become one file. */
@@ -351,6 +432,17 @@ static bool announce(struct quantize *q, struct base_error *err)
 static bool is_type(const char *text)
 {
     return cli_quantize_mix_find(text) || quant_type_by_name(text);
+}
+
+/* Reads the target, and its text for the output's name. */
+static bool read_target(struct quantize *q, struct base_error *err)
+{
+    const char *size = q->values->target_size;
+    const bool has_bits = q->values->target_bpw > 0;
+    if (size && !cli_size_parse(size, "--target-size", &q->target_size, err)) return false;
+    if (size) snprintf(q->target, sizeof q->target, "%s", size);
+    if (has_bits) snprintf(q->target, sizeof q->target, "%gbpw", (double)q->values->target_bpw);
+    return true;
 }
 
 /* Returns the length of a name without "-TYPE", "_TYPE" or ".TYPE" at its end. */
@@ -415,11 +507,33 @@ static const char *type_of_number(const char *text)
     return text;
 }
 
+/* Reads IN [OUT], with a target. */
+static bool read_target_arguments(struct quantize *q, struct base_error *err)
+{
+    const struct cli_values *v = q->values;
+    for (size_t i = 1; i < v->n_arguments; i++)
+        if (i == 2 || is_type(v->argument[i]))
+            return base_fail(err, BASE_USAGE,
+                             "quantize: a target chooses the types: no TYPE '%s' (write ./%s for a "
+                             "file of that name)",
+                             v->argument[i], v->argument[i]);
+    q->type = q->target;
+    if (!cli_model_path_of(v->argument[0], &q->path, err)) return false;
+    if (v->dry_run) return true;
+    q->out = v->argument[1];
+    return v->n_arguments > 1 || name_output(q, err);
+}
+
 /* Finds TYPE, which is the last argument or, before a name, the one before it, and the output. */
 static bool read_arguments(struct quantize *q, struct base_error *err)
 {
     const struct cli_values *v = q->values;
     const size_t last = v->n_arguments - 1;
+    if (!read_target(q, err)) return false;
+    if (*q->target) return read_target_arguments(q, err);
+    if (last == 0)
+        return base_fail(err, BASE_USAGE, "quantize: missing argument. Usage: %s",
+                         cli_command_quantize.usage);
     const size_t at = last == 2 && !is_type(v->argument[2]) && is_type(v->argument[1]) ? 1 : last;
     q->type = type_of_number(v->argument[at]);
     if (at < last && strspn(v->argument[last], "0123456789") == strlen(v->argument[last]))
@@ -459,18 +573,17 @@ static bool open_input(struct quantize *q, struct base_error *err)
         q->output.name = (struct gguf_str){"output.weight", 13};
     }
     if (v->imatrix && !cli_imatrix_read(&q->imatrix, v->imatrix, err)) return false;
-    return cli_quantize_plan_make(&q->plan, q->in, v, q->type, v->imatrix != NULL, err) &&
-           choose_types(q, err);
+    return cli_quantize_plan_make(&q->plan, q->in, v, *q->target ? NULL : q->type,
+                                  v->imatrix != NULL, err) &&
+           choose_types(q, err) && (!*q->target || start_cpu(q, err));
 }
 
 static bool open_output(struct quantize *q, struct base_error *err)
 {
     const struct cli_values *v = q->values;
     const char *out = q->out;
-    struct engine_options o = engine_options_default();
-    o.n_threads = (int)v->threads;
-    q->cpu = engine_cpu_new(&o, err);
-    q->writer = q->cpu ? gguf_writer_new(err) : NULL;
+    if (!q->cpu && !start_cpu(q, err)) return false;
+    q->writer = gguf_writer_new(err);
     if (!q->writer) return false;
     copy_metadata(q);
     if (v->keep_split) {
@@ -505,7 +618,8 @@ static bool write_tensors(struct quantize *q, struct base_error *err)
 
 /* ---- Dry run ---- */
 
-/* Prints a line per tensor, then the sums. Sizes are those of tensors, without metadata. */
+/* Prints a line per tensor, with a target also its bits per weight and relative error; then the
+ * sums. Sizes are those of tensors, without metadata. */
 static bool print_plan(const struct quantize *q, struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
@@ -522,10 +636,15 @@ static bool print_plan(const struct quantize *q, struct base_error *err)
                              (int)t->name.size, t->name.data);
         }
         before += t->size;
-        elements += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
-        base_buffer_add_format(&text, "%-36.*s %-7s -> %-7s %12llu\n", (int)t->name.size,
+        const uint64_t n = t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
+        elements += n;
+        base_buffer_add_format(&text, "%-36.*s %-7s -> %-7s %12llu", (int)t->name.size,
                                t->name.data, t->type->name, q->to[i]->name,
                                (unsigned long long)bytes);
+        if (q->error && q->error[i] >= 0)
+            base_buffer_add_format(&text, " %7.4f %9.2e", 8.0 * (double)bytes / (double)n,
+                                   q->error[i]);
+        base_buffer_add_text(&text, "\n");
         if (has_columns(q, i, &copy)) after += copy;
     }
     const double bits = elements ? 8.0 / (double)elements : 0.0;
@@ -533,6 +652,7 @@ static bool print_plan(const struct quantize *q, struct base_error *err)
                            "%llu bytes, %.2f bits per weight -> %llu bytes, %.2f bits per weight\n",
                            (unsigned long long)before, (double)before * bits,
                            (unsigned long long)after, (double)after * bits);
+    if (q->error) base_buffer_add_format(&text, "sum of errors %.5f\n", q->result.error);
     const bool ok = cli_write_buffer(&text, err);
     base_buffer_free(&text);
     return ok;
@@ -559,6 +679,7 @@ static bool run(const struct cli_values *values, bool merges, struct base_error 
     if (ok && !values->no_sandbox) cli_sandbox_limit(q.out);
     ok = ok && open_input(&q, err);
     if (ok && values->dry_run && !values->no_sandbox) cli_sandbox_close(0);
+    if (ok && *q.target) ok = choose_by_target(&q, err);
     ok = ok && (values->dry_run ? print_plan(&q, err) : write_model(&q, err));
     cli_quantize_plan_free(&q.plan);
     cli_imatrix_free(&q.imatrix);
@@ -571,6 +692,7 @@ static bool run(const struct cli_values *values, bool merges, struct base_error 
     free(q.matrix);
     free(q.columns);
     free(q.to);
+    free(q.error);
     if (q.writer) ok = cli_output_close(gguf_writer_output(q.writer), ok, err);
     gguf_writer_free(q.writer);
     if (ok && q.named.size) {
@@ -595,15 +717,15 @@ static bool cmd_merge_lora(struct cli_values *values, struct base_error *err)
 
 const struct cli_command cli_command_quantize = {
     .name = "quantize",
-    .usage = "infer quantize IN.gguf [OUT.gguf] TYPE [options]",
+    .usage = "infer quantize IN.gguf [OUT.gguf] TYPE|--target-size N [options]",
     .effect = "convert a model's weights to another type",
     .about = "Converts the matrices of a model to TYPE: a mix that uses more bits for\n"
              "sensitive tensors, with --pure one type throughout; COPY converts nothing.\n"
-             "Norms and other vectors are unchanged. If a type's block does not divide a\n"
-             "row, the nearest type that fits is used, and -v reports it. Without OUT.gguf\n"
-             "the file is written beside IN.gguf, with TYPE in its name, and its path is\n"
-             "printed. --dry-run only prints types and sizes.",
-    .min_arguments = 2,
+             "--target-size and --target-bpw choose a type for each tensor by its measured\n"
+             "error. Norms and other vectors are unchanged. Where a type's block does not\n"
+             "divide a row, the nearest that fits is used (-v). Without OUT.gguf the file is\n"
+             "written beside IN.gguf, with TYPE in its name, and its path is printed.",
+    .min_arguments = 1,
     .max_arguments = 3,
     .takes = {"FILE", "FILE", "TYPE"},
     .run = cmd_quantize,

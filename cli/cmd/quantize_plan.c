@@ -203,6 +203,11 @@ static bool set_base(struct cli_quantize_plan *p, const char *name, bool pure,
     return true;
 }
 
+bool cli_quantize_is_copy(const struct gguf_tensor *t)
+{
+    return gguf_str_ends(t->name, ".columns");
+}
+
 static bool is_converted(const struct cli_quantize_plan *p, const struct gguf_tensor *t)
 {
     if (p->mix && p->mix->copies) return false;
@@ -290,7 +295,7 @@ bool cli_quantize_plan_make(struct cli_quantize_plan *p, const struct gguf_file 
                                     .tied = gguf_tensor_find(file, "output.weight") == NULL};
     set_facts(p, has_matrix);
     const char *output = values->output_type, *embedding = values->embedding_type;
-    if (!set_base(p, name, values->pure, err)) return false;
+    if (name && !set_base(p, name, values->pure, err)) return false;
     if (p->mix && p->mix->copies &&
         (output || embedding || values->tensor_type.count || values->pure))
         return base_fail(err, BASE_USAGE, "COPY converts nothing: no option can name a type");
@@ -336,12 +341,17 @@ static unsigned facts_of_tensor(const struct cli_quantize_plan *p, uint64_t i, u
     return facts;
 }
 
+unsigned cli_quantize_plan_role(const struct cli_quantize_plan *p, uint64_t i)
+{
+    const unsigned role = role_of(gguf_tensor_at(p->file, i)->name);
+    return role == CLI_ROLE_EMBEDDING && p->tied ? CLI_ROLE_OUTPUT : role;
+}
+
 static const struct quant_type *wanted(const struct cli_quantize_plan *p, uint64_t i)
 {
-    const struct gguf_tensor *t = gguf_tensor_at(p->file, i);
-    unsigned role = role_of(t->name);
-    if (role == CLI_ROLE_EMBEDDING && p->embedding) return p->embedding;
-    if (role == CLI_ROLE_EMBEDDING && p->tied) role = CLI_ROLE_OUTPUT;
+    const unsigned role = cli_quantize_plan_role(p, i);
+    if (p->embedding && role_of(gguf_tensor_at(p->file, i)->name) == CLI_ROLE_EMBEDDING)
+        return p->embedding;
     if (role == CLI_ROLE_OUTPUT && p->output) return p->output;
     if (p->overridden[i]) return p->overridden[i];
     if (!p->mix) return p->base;
@@ -361,7 +371,7 @@ const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *
     const struct quant_type *plain = quant_type_plain(t->type);
     if (!is_converted(p, t)) return plain ? plain : t->type; /* a copy is not interleaved */
     const struct quant_type *type = wanted(p, index);
-    if (t->ne[0] % type->block_len == 0) return type;
+    if (!type || t->ne[0] % type->block_len == 0) return type;
     *fell_back = true;
     for (size_t i = 0; i < sizeof fallbacks / sizeof fallbacks[0]; i++) {
         const struct quant_type *instead = quant_type_by_id(fallbacks[i].instead);

@@ -35,19 +35,27 @@ struct cli_quantize_plan {
     bool tied; /* the model has no output.weight */
 };
 
-/* Makes a plan from the options of `quantize` for TYPE `name`; `file` must outlive it. has_matrix:
- * there is an importance matrix. Fails with BASE_USAGE for an unknown name, a type without an
- * encoder, or a pattern that is invalid or matches nothing. The caller frees the plan, after a
- * failure too. */
+/* Makes a plan from the options of `quantize` for TYPE `name`, or NULL, with which only options
+ * determine types; `file` must outlive it. has_matrix: there is an importance matrix. Fails with
+ * BASE_USAGE for an unknown name, a type without an encoder, or a pattern that is invalid or
+ * matches nothing. The caller frees the plan, after a failure too. */
 bool cli_quantize_plan_make(struct cli_quantize_plan *p, const struct gguf_file *file,
                             const struct cli_values *values, const char *name, bool has_matrix,
                             struct base_error *err);
 void cli_quantize_plan_free(struct cli_quantize_plan *p);
 
-/* Returns the target type of tensor `index`, which is its own if it is not converted. *fell_back:
- * the planned type's block does not divide its rows. */
+/* Returns the target type of tensor `index`, which is its own if it is not converted; NULL if the
+ * plan has no TYPE and no option determines it. *fell_back: the planned type's block does not
+ * divide its rows. */
 const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *p, uint64_t index,
                                                 bool *fell_back);
+
+/* Returns whether a tensor is a copy by columns of another one (quant/columns.h), which no output
+ * takes over: it has the old rows. */
+bool cli_quantize_is_copy(const struct gguf_tensor *t);
+
+/* Returns the role of tensor `index`; that of embeddings is OUTPUT if the model has no output. */
+unsigned cli_quantize_plan_role(const struct cli_quantize_plan *p, uint64_t index);
 
 /* Returns the name of the type or mix by general.file_type, such as "Q4_K_M"; NULL if the key is
  * absent or unknown. */

@@ -3,10 +3,10 @@
  *
  * A block of threads multiplies four rows, in rounds; in each, a warp has other blocks of the rows:
  *
- *     memory         --copies-->    shared memory of the warp
- *     shared memory  --lanes-->     integer sums of parts of blocks
- *     shuffles       ---------->    sums of blocks; one lane computes the term v
- *     lane r of warp 0 ------->     adds the terms of row r, of all warps, in ascending order
+ *     memory         ==copies==>    shared memory of the warp
+ *     shared memory  ==lanes==>     integer sums of parts of blocks
+ *     shuffles       ==========>    sums of blocks; one lane computes the term v
+ *     lane r of warp 0 =======>     adds the terms of row r, of all warps, in ascending order
  *
  * Sums of integers are exact in any order; v and the order of its additions are those of the scalar
  * kernels. Codes are multiplied by the column four at a time. */

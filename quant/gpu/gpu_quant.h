@@ -104,7 +104,7 @@ struct quant_gpu_terms {
  * warps computes a step: the 32 / lanes blocks that its lanes can. */
 enum {
     QUANT_GPU_STAGED_ROWS = 4,
-    QUANT_GPU_STAGED_WARPS = 8,       /* at most */
+    QUANT_GPU_STAGED_WARPS = 8,      /* at most */
     QUANT_GPU_STAGED_MOST = 48 << 10 /* bytes of shared memory */
 };
 #define QUANT_GPU_STAGED(TYPE)                                                                     \

@@ -4,8 +4,8 @@
  * interleaved, with the same fields in other places (quant_row_separate).
  *
  * The blocks of a group's rows are interleaved, each group of blocks as long as they are together;
- * before them are the headers of the rows, if the type has them. Fields, for row r of R; column c
- * of each 32 elements:
+ * before them are the headers of the rows, if the type has them; a plain type without headers has
+ * these bytes at the beginning of each block. Fields, for row r of R; column c of each 32 elements:
  *
  *     d               of row r at 2r
  *     four (64 bytes) index of column c: in byte 16(c / 16) + 32(c % 8 / 4) + 4r + c % 4, the low
@@ -14,17 +14,29 @@
  *     scales          number n = 8k + 4h + r, of half h of 32-block k (or 8k + r of a whole one): low
  *                     bits in nibbles (quant_nibble), high ones in pairs of bits */
 #include "quant/block32/iq4_nl.h"
+#include "quant/block32/mxfp4.h"
 #include "quant/block32/q4_0.h"
 #include "quant/block32/q5_0.h"
 #include "quant/block32/q6_0.h"
 #include "quant/block32/q8_0.h"
+#include "quant/super/iq1_s.h"
 #include "quant/super/iq2_k.h"
+#include "quant/super/iq2_s.h"
+#include "quant/super/iq2_xs.h"
+#include "quant/super/iq2_xxs.h"
 #include "quant/super/iq3_k.h"
+#include "quant/super/iq3_s.h"
+#include "quant/super/iq3_xxs.h"
 #include "quant/super/iq4_k.h"
 #include "quant/super/iq4_ks.h"
 #include "quant/super/iq4_xs.h"
 #include "quant/super/iq5_k.h"
 #include "quant/super/iq5_ks.h"
+#include "quant/super/q2_k.h"
+#include "quant/super/q3_k.h"
+#include "quant/super/q4_k.h"
+#include "quant/super/q5_k.h"
+#include "quant/super/q6_k.h"
 
 /* ---- Fields of groups ---- */
 
@@ -111,6 +123,15 @@ static void put_fifths(const uint8_t *high, int r, uint8_t to[32])
         to[i % 32] |= (uint8_t)(fifth(high + i / 32 * 16, r, i % 32) << i / 32);
 }
 
+/* The third bits of IQ3_K and Q3_K. */
+static void put_thirds(const uint8_t *high, int r, uint8_t to[32])
+{
+    for (int i = 0; i < SUPER_LEN; i++) {
+        const int c = i % 32, bits = high[i / 32 * 16 + 4 * r + c % 4];
+        to[c] |= (uint8_t)((bits >> c / 4 & 1) << i / 32);
+    }
+}
+
 /* The 6-bit scales of IQ4_K and IQ5_K. */
 static void put_scales(const uint8_t *high, const uint8_t *low, int r, uint8_t to_high[4],
                        uint8_t to_low[8])
@@ -151,10 +172,7 @@ static void iq3_k_separate(const uint8_t *group, int r, void *block)
         to->sign |= (uint16_t)((from->sign[n % 8] >> n / 8 & 1) << s);
     }
     put_pairs(from->q, r, to->q);
-    for (int i = 0; i < SUPER_LEN; i++) {
-        const int c = i % 32, high = from->high[i / 32 * 16 + 4 * r + c % 4];
-        to->high[c] |= (uint8_t)((high >> c / 4 & 1) << i / 32);
-    }
+    put_thirds(from->high, r, to->high);
 }
 
 static void iq4_k_separate(const uint8_t *group, int r, void *block)
@@ -279,6 +297,221 @@ static void bf16_separate(const uint8_t *group, int r, void *block)
     memcpy(block, group + 4 * r, 4);
 }
 
+static void mxfp4_separate(const uint8_t *group, int r, void *block)
+{
+    struct mxfp4_block *to = block;
+    to->e = group[r];
+    for (int l = 0; l < 16; l += 4) memcpy(to->qs + l, group + 8 + 8 * l + 4 * r, 4);
+}
+
+/* ---- K types ---- */
+
+static void q2_k_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        uint16_t d[4], dmin[4];
+        uint8_t scale[64], q[256];
+    } *from = (const void *)group;
+    struct q2_k_block *to = block;
+    to->d = from->d[r];
+    to->dmin = from->dmin[r];
+    for (int s = 0; s < 16; s++) to->scale[s] = from->scale[number(s, r)];
+    put_pairs(from->q, r, to->q);
+}
+
+static void q3_k_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        uint16_t d[4];
+        uint8_t scale_high[16], scale_low[32], high[128], q[256];
+    } *from = (const void *)group;
+    struct q3_k_block *to = block;
+    to->d = from->d[r];
+    for (int s = 0; s < 16; s++) {
+        const int n = number(s, r);
+        to->scale[s % 8] |= (uint8_t)(nibble_of(from->scale_low, 32, n) << s / 8 * 4);
+        to->scale[8 + s % 4] |= (uint8_t)(high_of(from->scale_high, 16, n) >> 4 << s / 4 * 2);
+    }
+    put_pairs(from->q, r, to->q);
+    put_thirds(from->high, r, to->high);
+}
+
+/* The first fields of a group of Q4_K or Q5_K. Scale n = 4k + r of 32-block k has the low nibble of
+ * byte n of `low`, its minimum the high one; both have two bits of a nibble of `high`. */
+struct k_head {
+    uint16_t d[4], dmin[4];
+    uint8_t high[16], low[32];
+};
+
+static void put_k_scales(const struct k_head *from, int r, uint8_t to[12])
+{
+    int16_t scale[8];
+    uint8_t min[8];
+    for (int k = 0; k < 8; k++) {
+        const int n = 4 * k + r, high = nibble_of(from->high, 16, n);
+        scale[k] = (int16_t)((from->low[n] & 15) | (high & 3) << 4);
+        min[k] = (uint8_t)(from->low[n] >> 4 | high >> 2 << 4);
+    }
+    k_scales_pack(scale, min, to);
+}
+
+static void q4_k_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        struct k_head head;
+        uint8_t q[512];
+    } *from = (const void *)group;
+    struct q4_k_block *to = block;
+    to->d = from->head.d[r];
+    to->dmin = from->head.dmin[r];
+    put_k_scales(&from->head, r, to->scale);
+    put_nibbles_32(from->q, r, to->q);
+}
+
+static void q5_k_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        struct k_head head;
+        uint8_t high[128], q[512];
+    } *from = (const void *)group;
+    struct q5_k_block *to = block;
+    to->d = from->head.d[r];
+    to->dmin = from->head.dmin[r];
+    put_k_scales(&from->head, r, to->scale);
+    put_nibbles_32(from->q, r, to->q);
+    for (int i = 0; i < SUPER_LEN; i++) { /* bit c / 16, c % 8 / 4, c % 16 / 8 as a number */
+        const int c = i % 32, bits = from->high[i / 32 * 16 + 4 * r + c % 4];
+        const int bit = c / 16 * 4 + c % 8 / 4 * 2 + c % 16 / 8;
+        to->high[c] |= (uint8_t)((bits >> bit & 1) << i / 32);
+    }
+}
+
+static void q6_k_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        uint16_t d[4];
+        int8_t scale[64];
+        uint8_t high[256], low[512];
+    } *from = (const void *)group;
+    struct q6_k_block *to = block;
+    to->d = from->d[r];
+    for (int s = 0; s < 16; s++) to->scale[s] = from->scale[number(s, r)];
+    for (int i = 0; i < SUPER_LEN; i++) {
+        const int c = i % 32, shift = c % 8 / 4 * 4 + c % 16 / 8 * 2;
+        const int high = from->high[i / 32 * 32 + byte_of(r, c)] >> shift & 3;
+        to->low[i / 128 * 64 + i % 64] |=
+            (uint8_t)(four(from->low + i / 32 * 64, r, c) << i / 64 % 2 * 4);
+        to->high[i / 128 * 32 + i % 32] |= (uint8_t)(high << i / 32 % 4 * 2);
+    }
+}
+
+/* ---- Types with grids ---- */
+
+/* The seven sign bits that a file has, of the eight s ^ s << 1: an even number of which is set. */
+static uint32_t signs_of(uint32_t s)
+{
+    return (s ^ s << 1) & 127;
+}
+
+/* Four bytes, each seven bits of signs and, lowest, a bit of the scale. */
+static void put_tail(const uint8_t *at, uint8_t to[4])
+{
+    uint32_t tail = 0;
+    for (int j = 0; j < 4; j++)
+        tail |= signs_of(at[j] >> 1) << 7 * j | (uint32_t)(at[j] & 1) << (28 + j);
+    memcpy(to, &tail, sizeof tail);
+}
+
+static void iq2_xxs_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        uint16_t d[4];
+        uint8_t tail[8][4][4], q[8][4][4];
+    } *from = (const void *)group;
+    struct iq2_xxs_block *to = block;
+    to->d = from->d[r];
+    for (int k = 0; k < 8; k++) {
+        memcpy(to->sub[k].q, from->q[k][r], 4);
+        put_tail(from->tail[k][r], to->sub[k].tail);
+    }
+}
+
+static void iq2_xs_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        uint16_t d[4], q[8][4][4];
+        uint8_t scale[8][4];
+    } *from = (const void *)group;
+    struct iq2_xs_block *to = block;
+    to->d = from->d[r];
+    for (int i = 0; i < 32; i++) {
+        const uint16_t q = from->q[i / 4][r][i % 4];
+        const uint16_t entry = (uint16_t)((q & 511) | signs_of(q >> 9) << 9);
+        memcpy(to->q[i], &entry, sizeof entry);
+    }
+    for (int k = 0; k < 8; k++) to->scale[k] = from->scale[k][r];
+}
+
+static void iq2_s_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        uint16_t d[4];
+        uint8_t q[8][4][4], high[8][4], sign[8][4][4], scale[8][4];
+    } *from = (const void *)group;
+    struct iq2_s_block *to = block;
+    to->d = from->d[r];
+    for (int k = 0; k < 8; k++) {
+        memcpy(to->q + 4 * k, from->q[k][r], 4);
+        memcpy(to->sign + 4 * k, from->sign[k][r], 4);
+        to->high[k] = from->high[k][r];
+        to->scale[k] = from->scale[k][r];
+    }
+}
+
+static void iq3_xxs_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        uint16_t d[4];
+        uint8_t tail[8][4][4], q[8][4][8];
+    } *from = (const void *)group;
+    struct iq3_xxs_block *to = block;
+    to->d = from->d[r];
+    for (int k = 0; k < 8; k++) {
+        memcpy(to->q + 8 * k, from->q[k][r], 8);
+        put_tail(from->tail[k][r], to->tail[k]);
+    }
+}
+
+static void iq3_s_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        uint16_t d[4];
+        uint8_t q[8][8][4], high[8][4], sign[8][4][4], scale[16];
+    } *from = (const void *)group;
+    struct iq3_s_block *to = block;
+    to->d = from->d[r];
+    for (int k = 0; k < 8; k++) {
+        to->high[k] = from->high[k][r];
+        put_nibble(to->scale, k, nibble_of(from->scale, 16, 4 * k + r));
+        for (int i = 0; i < 8; i++) to->q[8 * k + i] = from->q[k][i % 4 * 2 + i / 4][r];
+        for (int c = 0; c < 32; c++) /* bit c / 4 of byte c % 4 */
+            to->sign[4 * k + c / 8] |= (uint8_t)((from->sign[k][r][c % 4] >> c / 4 & 1) << c % 8);
+    }
+}
+
+/* Blocks of 32; d, which all blocks of a row share, is in its header. */
+static void iq1_s_separate(const uint8_t *group, int r, void *block)
+{
+    const struct {
+        uint8_t q[4][4], high[4][2];
+    } *from = (const void *)group;
+    struct iq1_s_block *to = block;
+    for (int k = 0; k < 8; k++) {
+        for (int i = 0; i < 4; i++) to->q[4 * k + i] = from[k].q[i][r];
+        memcpy(to->high[k], from[k].high[r], 2);
+    }
+}
+
 static const struct {
     enum quant_id id, plain;
     int64_t len; /* elements of a block, as the function sees it */
@@ -297,6 +530,18 @@ static const struct {
     {QUANT_Q6_0_R4, QUANT_Q6_0, 32, q6_0_separate},
     {QUANT_Q8_0_R8, QUANT_Q8_0, 32, q8_0_separate},
     {QUANT_BF16_R16, QUANT_BF16, 2, bf16_separate},
+    {QUANT_MXFP4_R8, QUANT_MXFP4, 32, mxfp4_separate},
+    {QUANT_Q2_K_R4, QUANT_Q2_K, 256, q2_k_separate},
+    {QUANT_Q3_K_R4, QUANT_Q3_K, 256, q3_k_separate},
+    {QUANT_Q4_K_R4, QUANT_Q4_K, 256, q4_k_separate},
+    {QUANT_Q5_K_R4, QUANT_Q5_K, 256, q5_k_separate},
+    {QUANT_Q6_K_R4, QUANT_Q6_K, 256, q6_k_separate},
+    {QUANT_IQ2_XXS_R4, QUANT_IQ2_XXS, 256, iq2_xxs_separate},
+    {QUANT_IQ2_XS_R4, QUANT_IQ2_XS, 256, iq2_xs_separate},
+    {QUANT_IQ2_S_R4, QUANT_IQ2_S, 256, iq2_s_separate},
+    {QUANT_IQ3_XXS_R4, QUANT_IQ3_XXS, 256, iq3_xxs_separate},
+    {QUANT_IQ3_S_R4, QUANT_IQ3_S, 256, iq3_s_separate},
+    {QUANT_IQ1_S_R4, QUANT_IQ1_S, 256, iq1_s_separate},
 };
 enum { N_TYPES = sizeof types / sizeof *types };
 
@@ -318,12 +563,16 @@ void quant_row_separate(const struct quant_type *type, int64_t first, int64_t n,
 {
     const int i = index_of(type);
     const struct quant_type *plain = quant_type_by_id(types[i].plain);
-    const size_t header = plain->header_bytes, rows = type->interleave;
-    const size_t bytes = (size_t)types[i].len / plain->block_len * plain->block_bytes;
+    const size_t header = type->header_bytes, rows = type->interleave;
+    const size_t bytes = (size_t)types[i].len / type->block_len * type->block_bytes;
+    const size_t plain_bytes = (size_t)types[i].len / plain->block_len * plain->block_bytes;
+    const uint8_t *head = (const uint8_t *)group + (size_t)r * header;
     const uint8_t *from = (const uint8_t *)group + rows * header;
-    uint8_t *to = (uint8_t *)row + header;
+    uint8_t *to = (uint8_t *)row + plain->header_bytes;
     memset(row, 0, (size_t)quant_row_size(plain, n));
-    memcpy(row, (const uint8_t *)group + (size_t)r * header, header);
-    for (int64_t b = first / types[i].len; b < (first + n) / types[i].len; b++, to += bytes)
+    memcpy(row, head, plain->header_bytes);
+    for (int64_t b = first / types[i].len; b < (first + n) / types[i].len; b++, to += plain_bytes) {
         types[i].separate(from + (size_t)b * rows * bytes, r, to);
+        if (!plain->header_bytes) memcpy(to, head, header); /* a block begins with it */
+    }
 }

@@ -3,15 +3,20 @@
 #include "engine/engine.h"
 #include "engine/gpu/gpu.h"
 #include "engine/gpu/gpu_device.h"
-#include "engine/graph.h"
 #include "models/model.h"
-#include "test/support_random.h"
+#include "quant/gpu/gpu_quant.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { K = 4096, ROWS = 14336, MATRICES = 8 /* together larger than the cache */, TURNS = 5 };
+enum {
+    K = 4096,
+    ROWS = 14336,
+    MATRICES = 8 /* together larger than the cache */,
+    TURNS = 5,
+    COLUMNS = 512
+};
 
 static double now(void)
 {
@@ -48,59 +53,58 @@ static double copy_rate(struct engine_gpu *gpu, const struct engine_place *place
     return best;
 }
 
-/* Seconds of a step of a graph of `n` products of `type` with `columns` columns, at best. */
-static double product_time(struct engine *engine, const struct engine_place *place,
-                           const struct quant_type *type, int64_t k, int64_t rows, int n,
-                           int64_t columns)
+/* Seconds of a product of `type` with `columns` columns, at best; the matrices take turns. */
+static double product_time(struct engine_gpu *gpu, const struct engine_place *place,
+                           const struct quant_type *type, int columns)
 {
     struct base_error err = BASE_ERROR_INIT;
-    const uint64_t bytes = (uint64_t)(quant_row_size(type, k) * rows);
-    struct engine_tensor w[MATRICES];
-    struct engine_buffer buffer;
+    const uint64_t bytes = (uint64_t)(quant_row_size(type, K) * ROWS);
+    const struct quant_act_parts parts = quant_act_parts(type->act, K);
+    struct engine_buffer w, a, out;
     double best = 1e9;
-    check(engine_buffer_new(place, ENGINE_BUFFER_WEIGHTS, bytes * MATRICES, &buffer, &err), &err);
-    struct engine_graph *g = engine_graph_new(engine, 4 * MATRICES, &err);
-    check(g != NULL, &err);
-    struct engine_tensor *x = engine_input(g, QUANT_F32, 2, (int64_t[]){k, columns}, "x");
-    engine_graph_set_place(g, place);
-    struct engine_tensor *last = NULL;
-    for (int i = 0; i < n; i++) {
-        check(engine_tensor_init(&w[i], type, 2, (int64_t[]){k, rows}, NULL, "w", &err), &err);
-        w[i].data = buffer.base + bytes * (uint64_t)i;
-        w[i].place = place;
-        last = engine_mul_mat(g, &w[i], x);
-        engine_output(g, last);
-    }
-    check(engine_graph_plan(g, true, &err), &err);
-    float *to = engine_input_data(x);
-    uint64_t rng = 1;
-    for (int64_t i = 0; i < k * columns; i++) to[i] = support_random_gauss(&rng);
+    check(engine_buffer_new(place, ENGINE_BUFFER_WEIGHTS, bytes * MATRICES, &w, &err) &&
+              engine_buffer_new(place, ENGINE_BUFFER_GRAPH, (uint64_t)(parts.bytes * (columns + 1)),
+                                &a, &err) &&
+              engine_buffer_new(place, ENGINE_BUFFER_GRAPH,
+                                (uint64_t)columns * ROWS * sizeof(float), &out, &err),
+          &err);
+    const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(type, K, ROWS);
+    const struct engine_gpu_grid grid = {shape.blocks, (uint32_t)columns, shape.threads,
+                                         shape.shared};
     for (int i = 0; i < TURNS; i++) {
         const double start = now();
-        check(engine_graph_run(g, &err), &err);
-        const double seconds = now() - start;
-        if (i > 0 && seconds < best) best = seconds;
+        for (int m = 0; m < MATRICES; m++) {
+            const struct quant_gpu_gemv gemv = {
+                .k = K,
+                .n_rows = ROWS,
+                .row_bytes = quant_row_size(type, K),
+                .out_stride = ROWS,
+                .w = (const uint8_t *)w.base + bytes * (uint64_t)m,
+                .a = {quant_act_at(&parts, a.base), parts.bytes},
+                .out = (float *)(void *)out.base,
+            };
+            engine_gpu_launch(gpu, gpu->gemv[type->id], &grid, &gemv);
+        }
+        check(engine_gpu_wait(gpu, &err), &err);
+        const double seconds = (now() - start) / MATRICES;
+        if (seconds < best) best = seconds;
     }
-    engine_graph_free(g);
-    engine_buffer_free(&buffer);
+    engine_buffer_free(&w);
+    engine_buffer_free(&a);
+    engine_buffer_free(&out);
     return best;
 }
 
-/* Without the time of a step with no products: copies, and waiting. */
-static void bench_type(struct engine *engine, const struct engine_place *place,
-                       const struct quant_type *type, int64_t columns, bool all)
+static void bench_type(struct engine_gpu *gpu, const struct engine_place *place,
+                       const struct quant_type *type, bool many)
 {
-    const double one = product_time(engine, place, type, K, ROWS, 1, 1),
-                 eight = product_time(engine, place, type, K, ROWS, MATRICES, 1);
-    const double gemv = (eight - one) / (MATRICES - 1);
-    printf("%-8s 1 column %7.1f us %7.0f GB/s", type->name, gemv * 1e6,
-           (double)(quant_row_size(type, K) * ROWS) / gemv * 1e-9);
-    if (all) {
-        const double first = product_time(engine, place, type, K, ROWS, 1, columns),
-                     more = product_time(engine, place, type, K, ROWS, 3, columns);
-        const double many = (more - first) / 2;
-        printf("   %d columns %8.1f us %6.1f T/s", (int)columns, many * 1e6,
-               2.0 * K * ROWS * (double)columns / many * 1e-12);
+    const double one = product_time(gpu, place, type, 1);
+    printf("%-8s 1 column %7.1f us %7.0f GB/s", type->name, one * 1e6,
+           (double)(quant_row_size(type, K) * ROWS) / one * 1e-9);
+    if (many) {
+        const double all = product_time(gpu, place, type, COLUMNS);
+        printf("   %d columns %8.1f us %6.1f T/s", COLUMNS, all * 1e6,
+               2.0 * K * ROWS * COLUMNS / all * 1e-12);
     }
     printf("\n");
 }
@@ -156,7 +160,7 @@ int main(int argc, char **argv)
         if (!type || !type->act || K % type->block_len) continue;
         bool chosen = argc < 2;
         for (int i = 1; i < argc; i++) chosen = chosen || strcmp(argv[i], type->name) == 0;
-        if (chosen) bench_type(engine, place, type, 512, argc > 1);
+        if (chosen) bench_type(gpu, place, type, argc > 1);
     }
     engine_free(engine);
     engine_gpu_close(gpu);

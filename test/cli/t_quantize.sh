@@ -174,6 +174,57 @@ cmp -s "$work/q.gguf" "$work/copy.gguf" || bad 'a copy has other bytes'
 usage 'COPY converts nothing' quantize "$m" "$work/x.gguf" COPY --pure
 usage 'COPY converts nothing' quantize "$m" "$work/x.gguf" COPY --tensor-type a=Q8_0
 
+# Rows of 192 and, in ffn_down, 256 elements.
+t=$work/t.gguf
+"$make_model" "$t" type=F16 layers=4 embd=192 heads=3 kv_heads=3 head_dim=64 ff=256 vocab=320 tied=0 >/dev/null
+
+begin a_target_is_met_from_below # by the size of the file, with the same bytes by any threads
+infer quantize "$t" "$work/t1.gguf" --target-size 1M -t 1
+status 0
+out ''
+err ''
+bytes=$(wc -c <"$work/t1.gguf")
+[ "$bytes" -le 1000000 ] && [ "$bytes" -gt 990000 ] || bad "$bytes bytes"
+infer quantize "$t" --target-size 1M -t 3
+status 0
+out "$work/t-1M.gguf\n"
+cmp -s "$work/t1.gguf" "$work/t-1M.gguf" || bad 'other bytes with three threads'
+infer inspect "$work/t1.gguf" --metadata
+if grep -q file_type "$work/out"; then bad 'a number for the file type'; fi
+infer logits -m "$work/t1.gguf" -p a
+status 0
+
+begin gate_and_up_get_one_type_and_named_types_stay
+infer quantize "$t" --target-bpw 5.2 --dry-run --output-type Q5_0 --tensor-type 'blk\.3\.ffn_up=Q8_0'
+status 0
+is "$(type_of output.weight)" Q5_0
+is "$(type_of blk.3.ffn_up.weight)" Q8_0
+for layer in 0 1 2; do
+    is "$(type_of blk.$layer.ffn_gate.weight)" "$(type_of blk.$layer.ffn_up.weight)"
+done
+out_like '^blk\.0\.ffn_down\.weight +F16 +-> [A-Z0-9_]+ +[0-9]+ +[0-9]+\.[0-9]{4} +[0-9]\.[0-9]{2}e-[0-9]{2}$'
+out_like '^output\.weight +F16 +-> Q5_0 +42240$'
+out_like '^sum of errors [0-9.]+$'
+awk '/ -> .* bits per weight$/ { weights = $1 * 8 / $3; bits = $8 * 8 / weights }
+    END { exit !(bits <= 5.2 * 1.001 && bits > 5.2 * 0.99) }' "$work/out" || bad "$(tail -n 2 "$work/out")"
+
+begin a_target_that_cannot_be_reached_names_the_smallest
+usage 'target-size: the smallest possible file has 2[0-9]{6} bytes: 3M$' quantize "$t" "$work/none.gguf" --target-size 1M \
+    --tensor-type 'blk\..*=F16'
+usage 'target-bpw: the least possible is [0-9.]+$' quantize "$t" "$work/none.gguf" --target-bpw 1
+infer quantize "$t" "$work/none.gguf" --target-bpw "$(sed 's/.* //' "$work/err")" --dry-run
+status 0
+[ ! -e "$work/none.gguf" ] || bad 'a file was written'
+usage "a target chooses the types: no TYPE 'Q8_0'" quantize "$t" "$work/x.gguf" Q8_0 --target-size 3M
+usage 'missing argument' quantize "$t"
+usage 'pure: contradicts --target-bpw' quantize "$t" --target-bpw 4 --pure
+
+begin bits_without_an_effect_are_not_used # nothing is better than the type that the weights have
+infer quantize "$t" "$work/q8.gguf" Q8_0
+infer quantize "$work/q8.gguf" --target-bpw 16 --dry-run
+status 0
+[ "$(grep -c ' Q8_0    -> Q8_0  ' "$work/out")" -eq 30 ] || bad "$(cat "$work/out")"
+
 # sums FILE TENSOR: its sums, then its counts, one number per line, as %.6g.
 sums() {
     python3 - "$1" "$2" <<'PYTHON'
@@ -423,6 +474,15 @@ usage 'imatrix: .* a matrix of another model' quantize "$work/e.gguf" "$work/x.g
 usage 'm.gguf: not an importance matrix' quantize "$m" "$work/x.gguf" Q8_0 --imatrix "$m"
 usage 'ids: not an importance matrix' quantize "$m" "$work/x.gguf" Q8_0 --imatrix "$work/ids"
 usage 'none: .*No such file' quantize "$m" "$work/x.gguf" Q8_0 --imatrix "$work/none"
+
+begin a_target_is_chosen_with_an_importance_matrix
+infer imatrix -m "$t" --ids "$work/ids" --no-bos -o "$work/it.gguf" --chunk 8
+infer quantize "$t" "$work/t2.gguf" --target-size 1M --imatrix "$work/it.gguf"
+status 0
+err ''
+cmp -s "$work/t1.gguf" "$work/t2.gguf" && bad 'the matrix made no difference'
+infer inspect "$work/t2.gguf" --metadata
+out_like '^  quantize.imatrix.chunks_count +u32 2$'
 
 begin the_older_form_of_a_matrix_is_read # the same means give the same bytes
 if command -v python3 >/dev/null 2>&1; then

@@ -36,8 +36,8 @@ enum engine_gpu_map_f {
     ENGINE_GPU_CLAMP,     /* between x and y */
     ENGINE_GPU_SOFTCAP,   /* of bound x */
     ENGINE_GPU_GLU_CLAMP, /* unary(min(a, x)) * (clamp(b, -x, x) + y) */
+    ENGINE_GPU_CLEAR,     /* b == 0 ? 0 : a */
     ENGINE_GPU_COPY,
-    ENGINE_GPU_CLEAR,   /* b == 0 ? 0 : a */
     ENGINE_GPU_CONCAT,  /* a, then b, along dimension dim */
     ENGINE_GPU_GET_ROWS /* row number b, int32, of a; NaN if there is none */
 };
