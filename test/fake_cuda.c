@@ -20,7 +20,14 @@ enum {
     ILLEGAL_ADDRESS = 700,
     LAUNCH_FAILED = 719
 };
-enum { MAX_BUFFERS = 4096, HEAP = 1 << 30, PAGE = 4096, CODE_SIZE = 64, MAX_LAUNCHES = 4096 };
+enum {
+    MAX_BUFFERS = 4096,
+    HEAP = 1 << 30,
+    PAGE = 4096,
+    HUGE_PAGE = 2 << 20,
+    CODE_SIZE = 64,
+    MAX_LAUNCHES = 4096
+};
 
 struct fake_cuda fake_cuda = {.memory = 64 << 20, .major = 8, .seed = 1};
 
@@ -146,8 +153,10 @@ int cuStreamSynchronize(void *stream)
 int cuMemAlloc_v2(uint64_t *address, size_t size)
 {
     const size_t bytes = (size + PAGE - 1) / PAGE * PAGE;
-    if (!heap.base)
+    if (!heap.base) {
         heap.base = mmap(NULL, HEAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        madvise(heap.base, HEAP, MADV_HUGEPAGE); /* few pages: open_memory is faster */
+    }
     if (heap.base == MAP_FAILED || size > fake_cuda.memory - heap.live ||
         bytes > HEAP - heap.used || heap.n_buffers == MAX_BUFFERS)
         return OUT_OF_MEMORY;
@@ -180,7 +189,8 @@ int cuMemFree_v2(uint64_t address)
 /* Makes all memory accessible, or not. */
 static void open_memory(bool access)
 {
-    mprotect(heap.base, heap.used, access ? PROT_READ | PROT_WRITE : PROT_NONE);
+    const size_t bytes = (heap.used + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    mprotect(heap.base, bytes, access ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
 /* Whether a copy is within one buffer. */

@@ -16,7 +16,7 @@ struct variant {
 
 static const struct variant variants[] = {
     {"plain", 24, 40, 0.0f, 0.0f, false, false},      {"softcap", 24, 24, 3.0f, 0.0f, false, false},
-    {"ALiBi", 24, 24, 0.0f, 8.0f, false, false},      {"relative", 24, 24, 0.0f, 0.0f, false, true},
+    {"ALiBi", 24, 24, 0.0f, 6.0f, false, false},      {"relative", 24, 24, 0.0f, 0.0f, false, true},
     {"sinks", 24, 24, 0.0f, 0.0f, true, false},       {"all", 24, 24, 2.0f, 4.0f, true, true},
     {"wide heads", 600, 520, 0.0f, 0.0f, true, false}};
 

@@ -360,7 +360,10 @@ static struct engine_tensor *case_ssm_conv(struct support_rig *rig)
 
 static struct engine_tensor *case_ssm_scan(struct support_rig *rig)
 {
-    return engine_ssm_scan(rig->g, table(rig), tokens(rig), f32(rig, HEADS, TOKENS, 1, 1),
+    /* An odd number of rows: a warp of a GPU has the last row of a span and the first of the next.
+     */
+    return engine_ssm_scan(rig->g, f32(rig, D, D - 1, HEADS, TABLE_SLOTS),
+                           f32(rig, D - 1, HEADS, TOKENS, 1), f32(rig, HEADS, TOKENS, 1, 1),
                            f32(rig, 1, HEADS, 1, 1), f32(rig, D, 1, TOKENS, 1),
                            f32(rig, D, 1, TOKENS, 1), spans(rig));
 }
