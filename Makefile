@@ -43,6 +43,11 @@ sources = $(wildcard $(foreach room,$(1),$(room)/*.c $(room)/*/*.c $(room)/*/*/*
 LIB_SRC  := $(call sources,$(ROOMS))
 # Folders of another machine's instruction sets are not compiled.
 MACHINE := $(shell $(CC) -dumpmachine)
+# Addresses that the loader adjusts take 0.13 MB less in the packed form, which glibc 2.36 and later know.
+hash := \#
+PACKED := $(if $(findstring x86_64,$(MACHINE)),$(shell printf '$(hash)include <features.h>\n$(hash)if __GLIBC_PREREQ(2, 36)\nyes\n$(hash)endif\n' | \
+                                                       $(CC) -E -P -x c - 2>/dev/null))
+LDFLAGS += $(if $(findstring yes,$(PACKED)),-Wl$(comma)-z$(comma)pack-relative-relocs)
 FOREIGN := $(if $(findstring x86_64,$(MACHINE)),,x86) $(if $(findstring aarch64,$(MACHINE)),,arm)
 LIB_SRC := $(foreach file,$(LIB_SRC),$(if $(filter $(FOREIGN),$(subst /, ,$(file))),,$(file)))
 # Code for GPUs (docs/gpu.md): compiled by GPU_CC for the program, and by CC for test/emulator.c.
@@ -61,12 +66,11 @@ TOOL_BIN := $(TOOL_SRC:test/%.c=$(BUILD)/test/%)
 SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard test/support*.c test/bench/support*.c))
 
 # `infer pull` needs libcurl's header; the library is loaded when the command runs. CURL=no: without.
-hash := \#
 CURL ?= $(if $(shell echo '$(hash)include <curl/curl.h>' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes),yes,no)
 
-# Code for GPUs needs clang with NVIDIA's target. GPU=no: without.
+# Code for GPUs needs clang with NVIDIA's target, and xz. GPU=no: without.
 GPU_CC ?= clang
-GPU    ?= $(if $(findstring nvptx64,$(shell $(GPU_CC) --print-targets 2>/dev/null)),yes,no)
+GPU    ?= $(if $(findstring nvptx64,$(shell $(GPU_CC) --print-targets 2>/dev/null)),$(if $(shell command -v xz),yes,no),no)
 
 # Progress: on a terminal one line, "[n/m] what", that is overwritten; otherwise a line for each tenth of
 # the steps. m is the number of steps that a dry run counts. V=1 shows whole commands.
@@ -163,7 +167,7 @@ $(BUILD)/cli/pull/http.o: $(BUILD)/curl
 $(BUILD)/curl: FORCE
 	$(call keep,$(CURL))
 
-# All PTX in the program: texts that end with a zero byte. sm_80: GPUs from 2020 on; PTX 7.0: drivers
+# All PTX in the program: texts that end with a zero byte, compressed. sm_80: GPUs from 2020 on; PTX 7.0: drivers
 # from R450 on. C has no word for a kernel, so that is written into the functions that clang compiled.
 # The second clang only writes them as PTX: it optimizes nothing, and so adds no fma (scripts/lint).
 GPU_TARGET := --target=nvptx64-nvidia-cuda -march=sm_80 -Xclang -target-feature -Xclang +ptx70
@@ -173,16 +177,17 @@ $(BUILD)/%.ll: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,GPU,$<)
 	$(Q)$(GPU_CC) $(GPU_CFLAGS) -MMD -MP -MF $(@:.ll=.gpu.d) -S -emit-llvm -o $@ $<
-	@sed -i 's/^define \(dso_local \)\?void @\(quant\|engine\)_gpu_/define ptx_kernel void @\2_gpu_/' $@
+	@sed -i -e 's/^define \(dso_local \)\?void @\(quant\|engine\)_gpu_/define ptx_kernel void @\2_gpu_/' \
+	    -e 's/^define dso_local /define internal /' -e 's/^\(@.* = \)dso_local \(local_unnamed_addr \)\?constant /\1internal constant /' $@
 $(BUILD)/%.ptx: $(BUILD)/%.ll
 	$(Q)$(GPU_CC) $(GPU_TARGET) -O2 -Xclang -disable-llvm-passes -S -x ir -o $@ $<
-$(BUILD)/gpu.ptx: $(GPU_PTX)
-	$(Q)for file in $^; do cat $$file; printf '\0'; done > $@
+$(BUILD)/gpu.ptx.xz: $(GPU_PTX)
+	$(Q)for file in $^; do cat $$file; printf '\0'; done | xz -T1 --check=crc32 --lzma2=preset=9e,dict=4MiB > $@
 
 .SECONDARY: $(GPU_PTX:.ptx=.ll)
 
-$(BUILD)/engine/gpu/gpu_code.o: $(BUILD)/gpu $(if $(filter yes,$(GPU)),$(BUILD)/gpu.ptx)
-$(BUILD)/engine/gpu/gpu_code.o: private CPPFLAGS += $(if $(filter yes,$(GPU)),-DENGINE_GPU_PTX='"$(BUILD)/gpu.ptx"')
+$(BUILD)/engine/gpu/gpu_code.o: $(BUILD)/gpu $(if $(filter yes,$(GPU)),$(BUILD)/gpu.ptx.xz)
+$(BUILD)/engine/gpu/gpu_code.o: private CPPFLAGS += $(if $(filter yes,$(GPU)),-DENGINE_GPU_PTX='"$(BUILD)/gpu.ptx.xz"')
 $(BUILD)/gpu: FORCE
 	$(call keep,$(GPU))
 
@@ -205,10 +210,9 @@ LDFLAGS_test_draft = $(WRAP_MALLOC)
 # Kernels for GPUs in the emulator, which finds them by name.
 $(GPU_OBJ) $(BUILD)/test/fake_cuda.o: private ALL_CFLAGS += -fvisibility=default
 $(BUILD)/test/test_gpu_kernels: $(GPU_OBJ)
-$(BUILD)/test/test_gpu $(BUILD)/test/test_gpu_models: $(GPU_OBJ) $(BUILD)/test/fake_cuda.o
-LDFLAGS_test_gpu_kernels = -rdynamic
-LDFLAGS_test_gpu = -rdynamic
-LDFLAGS_test_gpu_models = -rdynamic
+FAKE_GPU_TESTS := gpu gpu_attention gpu_models op_table ops ops_experts ops_low_rank ops_move ops_recurrent
+$(FAKE_GPU_TESTS:%=$(BUILD)/test/test_%): $(GPU_OBJ) $(BUILD)/test/fake_cuda.o
+$(foreach test,gpu_kernels $(FAKE_GPU_TESTS),$(eval LDFLAGS_test_$(test) = -rdynamic))
 
 # Rooms' tests have no command line but these files.
 $(BUILD)/test/test_sandbox: $(BUILD)/cli/sandbox.o

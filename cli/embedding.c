@@ -193,6 +193,7 @@ bool cli_embed_open(struct cli_embed *e, const struct cli_values *values, const 
     if (!read_pooling(e, pooling) || !read_norm(e, err) ||
         !cli_model_open_slots(&e->model, values, n_ctx, STANDARD_SLOTS, 0, &n_slots, err))
         return false;
+    f = model_facts(e->model.model); /* which the session may have opened again */
     if (f->writes && !f->has_pooling && !pooling)
         cli_note("the file has no pooling_type: a model that writes texts, whose rows compare them "
                  "badly");

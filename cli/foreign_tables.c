@@ -2,7 +2,7 @@
  * the order of `infer help coming-from`. */
 #include "cli/options.h"
 
-#define NO_GPU     "not needed: everything runs on the processor"
+#define NO_GPU     "not needed: --gpu places whole layers, with the same bytes"
 #define NO_ACCOUNT "not here: `infer pull` fetches from the hub, and nothing is sent to it"
 #define NO_SERVER  "not here: each call is one answer, `infer chat` a conversation"
 #define LAYOUT     "not needed: the layout is chosen for the processor"
@@ -22,7 +22,7 @@
 
 const struct cli_foreign cli_foreign_table[] = {
     /* ---- llama.cpp ---- */
-    VALUE(LLAMA, "-ngl --gpu-layers --n-gpu-layers", NO_GPU),
+    {LLAMA, "-ngl --gpu-layers --n-gpu-layers", "--gpu N", "as many of them as fit", CLI_FOREIGN_VALUE, "gpu"},
     VALUE(LLAMA, "-dev --device -ot --override-tensor -ncmoe --n-cpu-moe -sm --split-mode", NO_GPU),
     VALUE(LLAMA, "-ts --tensor-split -mg --main-gpu -fitt --fit-target -fitc --fit-ctx -rpc --rpc", NO_GPU),
     FLAG(LLAMA, "-cmoe --cpu-moe --no-op-offload --op-offload --no-host -bs --backend-sampling", NO_GPU),
@@ -182,7 +182,7 @@ const struct cli_foreign cli_foreign_table[] = {
     FLAG("llamafile", "--cli --nobrowser --fast --precise --trap --recompile --nocompile",
          "not needed: kernels are chosen for the processor"),
     HINT("llamafile", "--server --v2", NULL, NO_SERVER),
-    VALUE("llamafile", "--gpu", NO_GPU),
+    HINT("llamafile", "--gpu", "--gpu N", "or all, auto, off"),
     HINT("llamafile", "--unsecure", "--no-sandbox", NULL),
     FLAG("llamafile", "--silent-prompt", "not needed: the prompt is written with --echo only"),
     /* ---- ollama ---- */

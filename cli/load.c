@@ -2,6 +2,7 @@
 #include "cli/load.h"
 #include "base/interrupt.h"
 #include "base/memory.h"
+#include "cli/gpu_layers.h"
 #include "cli/model_path.h"
 #include "cli/overrides.h"
 #include "cli/system.h"
@@ -75,7 +76,7 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
     if (values->isa && !cpu_level_by_name(values->isa, &o.level))
         return base_fail_at(err, BASE_USAGE, "--isa", -1, "'%s' is not a level", values->isa);
     m->engine = engine_new(&o, err);
-    if (!m->engine) return false;
+    if (!m->engine || !cli_gpu_join(m, values, err)) return false;
     m->model = model_open(m->file, m->engine, NULL, err);
     if (!m->model) base_error_set_file(err, gguf_path(m->file));
     if (m->model && o.predicts && model_facts(m->model)->n_predictors == 0)
@@ -182,6 +183,8 @@ bool cli_model_plan_session(struct cli_model *m, const struct cli_values *values
     o.hidden = m->embeds;
     o.whole = m->whole;
     model_session_free(m->session);
+    m->session = NULL;
+    if (!cli_gpu_place(m, &o, cli_draft_source(values) != CLI_DRAFT_OFF, err)) return false;
     m->session = model_session_new(m->model, &o, err);
     return m->session != NULL;
 }
@@ -270,6 +273,7 @@ void cli_model_note(const struct cli_model *m)
              model_session_n_ctx(m->session),
              (double)model_session_cache_bytes(m->session) / 0x1p20,
              model_session_has_mtp(m->session) ? ", with an MTP layer" : "");
+    cli_gpu_note(m);
     cli_adapters_note(&m->adapters, m->model);
     if (f->n_predictors)
         cli_note("predictors of zeros in %u layers: %s", f->n_predictors,

@@ -6,8 +6,17 @@
 #include "cli/adapters.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "engine/gpu/gpu.h"
 #include "models/model.h"
 #include "text/tokenizer/tokenizer.h"
+
+/* The part of a model that is on a GPU (cli/gpu_layers.h). */
+struct cli_model_gpu {
+    const struct cli_gpu *device; /* NULL: the engine has no GPU */
+    struct model_placement at;
+    struct engine_gpu_plan plan; /* with --plan: the bytes there */
+    uint64_t room;               /* bytes that were free before its first layers */
+};
 
 struct cli_model {
     struct gguf_file *file;
@@ -16,6 +25,7 @@ struct cli_model {
     struct model *model;
     struct model_session *session;
     struct cli_adapters adapters;
+    struct cli_model_gpu gpu;
     struct base_buffer name; /* general.name, or the file name */
     bool drafts;             /* it is the model of --draft */
     bool embeds;             /* sessions return hidden states instead of logits */
@@ -38,7 +48,8 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
 /* Appends a member that says that results are approximate (--sparse predict); otherwise nothing. */
 void cli_model_add_approximate(const struct cli_model *m, struct base_buffer *out);
 /* Opens a session of n_seq sequences of n_ctx tokens; n_ctx 0: the model's default. Warns on
- * standard error if n_ctx exceeds the training context and the file does not scale positions. */
+ * standard error if n_ctx exceeds the training context and the file does not scale positions.
+ * With --gpu it may open m->model again: its facts move. */
 bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
                             uint32_t n_ctx, struct base_error *err);
 /* As cli_model_open_session, in place of an open session and without the warning: to compare sizes.

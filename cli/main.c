@@ -1,6 +1,7 @@
 /* cli/main.c: finds the command, parses its options, runs it, reports errors and exits. Only this
  * file ends the process. */
 #include "base/cpu.h"
+#include "cli/gpu_layers.h"
 #include "cli/options.h"
 #include "cli/system.h"
 #include <string.h>
@@ -63,7 +64,7 @@ static bool run(int argc, char **argv, struct cli_values *values, struct base_er
     if (values->version) return cli_command_version.run(values, err);
     note_variables();
     if (values->verbose) note_options(values);
-    if (cli_command_table[command]->run(values, err)) return true;
+    if (cli_gpu_open(values, err) && cli_command_table[command]->run(values, err)) return true;
     cli_options_name_source(values, err);
     return false;
 }
@@ -73,6 +74,7 @@ int main(int argc, char **argv)
     struct base_error err = BASE_ERROR_INIT;
     struct cli_values values = {0};
     const bool ok = cli_system_init(&err) && run(argc, argv, &values, &err);
+    cli_gpu_close(&values);
     cli_options_free(&values);
     if (ok) return BASE_OK;
     /* No message after Ctrl-C, or for a result that is not a failure (diff). */

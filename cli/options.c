@@ -574,6 +574,13 @@ bool cli_option_given(const struct cli_values *values, size_t at)
     return false;
 }
 
+const char *cli_option_typed(const struct cli_values *values, size_t at)
+{
+    for (size_t i = 0; i < cli_option_count; i++)
+        if (cli_option_table[i].at == at && values->source[i].typed) return values->source[i].typed;
+    return NULL;
+}
+
 void cli_options_free(struct cli_values *values)
 {
     base_keep_free(&values->keep);

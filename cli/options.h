@@ -40,6 +40,7 @@ struct cli_source {
 
 /* The values, one member per row of the table. Absent texts are NULL; the others point into the
  * command line or the environment. */
+struct cli_gpu;
 struct cli_values {
     struct chat_request request; /* what may differ between texts */
     const char *model, *prompt, *file, *ids, *output;
@@ -55,6 +56,9 @@ struct cli_values {
     struct base_texts tensor_type, override_kv, continuation, set, delete, rename, texts, combine,
         models, control_vector;
     int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride;
+    const char *gpu;
+    struct cli_gpu *device; /* of --gpu (cli/gpu_layers.h); NULL: none */
+    int64_t gpu_device;
     int64_t cache_size, older, connections, retries, timeout;
     int64_t repetitions, n_slots, yarn_orig_ctx, max_tensors;
     float rope_scale, rope_freq_base, rope_freq_scale, target_bpw;
@@ -211,6 +215,8 @@ bool cli_size_parse(const char *text, const char *option, uint64_t *out, struct 
 
 /* Returns whether the option of the member at this offset is on the line or in the environment. */
 bool cli_option_given(const struct cli_values *values, size_t at);
+/* Returns the word of the line that names this option; NULL if it is not on the line. */
+const char *cli_option_typed(const struct cli_values *values, size_t at);
 
 /* Frees the memory of the values and of their copies. */
 void cli_options_free(struct cli_values *values);

@@ -296,6 +296,13 @@ static const struct call_rule some[] = {
     {SYS_clone, {HAS(0, CLONE_THREAD), HAS_NOT(0, NAMESPACES)}},
 };
 
+/* The driver's calls to its devices: /dev/nvidia* have the letter F as the type, /dev/nvidia-uvm
+ * numbers without a type. Terminals have T. */
+static const struct call_rule gpu[] = {
+    {SYS_ioctl, {{1, 0xff00, 'F' << 8}}},
+    {SYS_ioctl, {{1, 0xff00, 0}}},
+};
+
 enum { FILTER_MAX = 512, FIRST_NEW = 424 }; /* from here on equal on all architectures */
 
 struct filter {
@@ -344,6 +351,7 @@ static void allow_if(struct filter *f, struct call_rule r)
 static void build(struct filter *f, unsigned allowed)
 {
     const uint32_t pid = (uint32_t)getpid();
+    const bool has_files = (allowed & CLI_SANDBOX_FILES) == CLI_SANDBOX_FILES;
     f->n = 0;
     load(f, offsetof(struct seccomp_data, arch));
     add(f, BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
@@ -351,13 +359,14 @@ static void build(struct filter *f, unsigned allowed)
     load(f, offsetof(struct seccomp_data, nr));
     allow(f, always, sizeof always / sizeof *always);
     if (allowed & CLI_SANDBOX_RENAME) allow(f, renaming, sizeof renaming / sizeof *renaming);
-    if (allowed == CLI_SANDBOX_FILES) allow(f, files, sizeof files / sizeof *files);
+    if (has_files) allow(f, files, sizeof files / sizeof *files);
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) allow_if(f, some[i]);
+    for (size_t i = 0; (allowed & CLI_SANDBOX_GPU) && i < sizeof gpu / sizeof *gpu; i++)
+        allow_if(f, gpu[i]);
     allow_if(f, (struct call_rule){SYS_kill, {IS(0, pid)}});
     allow_if(f, (struct call_rule){SYS_tgkill, {IS(0, pid)}});
     /* Ctrl-Z while a line is edited stops the job. */
-    if (allowed == CLI_SANDBOX_FILES)
-        allow_if(f, (struct call_rule){SYS_kill, {IS(0, 0), IS(1, SIGTSTP)}});
+    if (has_files) allow_if(f, (struct call_rule){SYS_kill, {IS(0, 0), IS(1, SIGTSTP)}});
     /* With ENOSYS a library falls back from a new call to an older one: clone3, openat2. */
     add(f, BPF_JMP | BPF_JGE | BPF_K, FIRST_NEW, 0, 1);
     end(f, SECCOMP_RET_ERRNO | ENOSYS);

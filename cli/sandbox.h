@@ -18,7 +18,8 @@
 
 enum {
     CLI_SANDBOX_RENAME = 1, /* an open output may be renamed or removed */
-    CLI_SANDBOX_FILES = 3   /* files may also be opened, for commands that name files */
+    CLI_SANDBOX_FILES = 3,  /* files may also be opened, for commands that name files */
+    CLI_SANDBOX_GPU = 4     /* a GPU's driver may use its devices, which are open */
 };
 
 /* Allows writing only to the folder of the output `file`; NULL and "-": none. */
@@ -32,7 +33,7 @@ void cli_sandbox_limit_to(const char *folder);
 void cli_sandbox_limit_programs(void);
 
 /* Also closes all descriptors that the process inherited, except for the standard streams.
- * `allowed`: 0, or one of the values above. */
+ * `allowed`: 0, or the values above. */
 void cli_sandbox_close(unsigned allowed);
 
 enum { CLI_SANDBOX_SCOPED = 6 /* version of Landlock from which signals have a scope */ };

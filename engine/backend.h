@@ -36,10 +36,12 @@ struct engine_backend {
     /* Sets the scratch bytes of the place in a plan whose nodes have shapes. */
     bool (*measure)(struct engine_plan *plan, const struct engine_segment *segment,
                     const struct engine *engine, struct base_error *err);
-    /* Prepares a segment of a plan whose tensors have addresses. */
-    void (*prepare)(struct engine_plan *plan, const struct engine_segment *segment);
-    /* Runs all steps of a segment; no allocation. BASE_INTERRUPTED when base/interrupt.h's flag is
-     * set. */
+    /* Prepares a segment of a plan whose tensors have addresses; forget frees what it allocated and
+     * may be NULL. */
+    void (*prepare)(struct engine_plan *plan, struct engine_segment *segment);
+    void (*forget)(struct engine_segment *segment);
+    /* Runs all steps of a segment; no allocation on place 0. BASE_INTERRUPTED when
+     * base/interrupt.h's flag is set. */
     bool (*run)(const struct engine_plan *plan, const struct engine_segment *segment,
                 const struct engine *engine, struct base_error *err);
 

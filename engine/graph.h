@@ -48,7 +48,7 @@ static inline const void *engine_output_data(const struct engine_tensor *t)
 void engine_graph_set_place(struct engine_graph *g, const struct engine_place *place);
 
 /* Fuses nodes if `simplify` (which affects only speed; tests compare both), plans and allocates.
- * Call it once. */
+ * Call it once. BASE_USAGE if the device of a node's place lacks its op. */
 bool engine_graph_plan(struct engine_graph *g, bool simplify, struct base_error *err);
 /* Runs the planned graph on all workers. BASE_INTERRUPTED when base/interrupt.h's flag is set. */
 bool engine_graph_run(struct engine_graph *g, struct base_error *err);

@@ -27,7 +27,8 @@ struct engine_place {
 enum engine_buffer_kind {
     ENGINE_BUFFER_GRAPH, /* tensors and scratch of a planned graph */
     ENGINE_BUFFER_STATE, /* states of sequences: takes physical memory only where it is written */
-    ENGINE_BUFFER_WEIGHTS
+    ENGINE_BUFFER_WEIGHTS,
+    ENGINE_BUFFER_KINDS
 };
 
 struct engine_buffer {

@@ -225,7 +225,7 @@ static bool add_step(struct planner *p, struct engine_tensor *t, struct base_err
         if (t->src[k] && !(t->src[k] = bring(p, t->src[k], err))) return false;
     const void *row = backend->row(t);
     if (!row)
-        return base_fail_at(err, BASE_FAILED, t->name, -1, "%s is not an op of backend %s",
+        return base_fail_at(err, BASE_USAGE, t->name, -1, "%s is not an op of backend %s",
                             t->op->name, backend->name);
     plan->segments[plan->n_segments - 1].n_steps++;
     plan->steps[plan->n_steps++] = (struct engine_step){.node = t, .row = row};
@@ -504,5 +504,9 @@ bool engine_plan_run(const struct engine_plan *plan, const struct engine *engine
 
 void engine_plan_free(struct engine_plan *plan)
 {
+    for (int i = 0; plan->made && i < plan->n_segments; i++) {
+        const struct engine_backend *backend = plan->segments[i].place->backend;
+        if (backend->forget) backend->forget(&plan->segments[i]);
+    }
     for (int i = 0; i < ENGINE_PLACES_MAX; i++) engine_buffer_free(&plan->memory[i].buffer);
 }

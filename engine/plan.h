@@ -24,6 +24,7 @@ struct engine_copy {
 struct engine_segment {
     const struct engine_place *place;
     int first_step, n_steps, first_copy, n_copies;
+    void *prepared; /* the device's own */
 };
 
 struct engine_plan_memory {

@@ -211,7 +211,7 @@ static struct engine_tensor *build_layer(struct model_builder *b, struct engine_
 static struct engine_tensor *build_embedding(const struct model_builder *b,
                                              struct engine_tensor *table)
 {
-    engine_graph_set_place(b->g, b->params->ends.place);
+    engine_graph_set_place(b->g, NULL);
     const struct model_params *p = b->params;
     const struct model_ends_row *row = &p->arch->ends;
     struct engine_tensor *x = model_rows_of(b, table, b->ids);
@@ -478,7 +478,6 @@ bool model_pool_build(struct model_pool_graph *out, struct model *m, bool rank, 
     if (!out->graph) return false;
     struct model_builder b = {.g = out->graph, .params = p, .n_tokens = n_rows, .rank = rank};
     out->adapters = model_adapters_begin(&b, &m->adapters);
-    engine_graph_set_place(b.g, p->ends.place);
     out->rows = engine_input(b.g, QUANT_F32, 2, (int64_t[]){p->n_embd, n_rows}, "rows");
     out->result = build_part(&b, &p->pool, out->rows);
     engine_output(b.g, out->result);

@@ -25,6 +25,7 @@ static void collect_facts(struct model *m)
                                                                   : MODEL_POOL_LAST,
                                     .n_pooled = model_pool_size(p, false),
                                     .n_rank = model_pool_size(p, true)};
+    m->facts.placed_bytes = m->weights.placed_bytes;
     m->facts.copied_bytes = m->weights.column_bytes;
     m->facts.shifted = p->shifted;
     m->facts.mask_id = p->mask_id;
@@ -45,7 +46,7 @@ static void place_layers(struct model_params *p, const struct model_placement *p
     const uint32_t n = p->n_layer + (p->n_mtp > 0);
     const uint32_t first = placement->n_layers < n ? n - placement->n_layers : 0;
     for (uint32_t i = first; i < n; i++) p->layer[i].place = placement->place;
-    if (placement->ends) p->ends.place = placement->place;
+    if (placement->output) p->ends.place = placement->place;
 }
 
 struct model *model_open(const struct gguf_file *file, struct engine *engine,

@@ -29,6 +29,7 @@ struct model_facts { /* what callers may read of a model */
     const char *arch;
     uint32_t n_vocab, n_ctx_train, n_layer, n_embd, n_head, n_head_kv;
     uint64_t n_params, weight_bytes;
+    uint64_t placed_bytes; /* of the weights that only other places than 0 read */
     uint64_t copied_bytes; /* of copies by columns that were made, or planned */
     bool has_mtp;          /* the file has an MTP layer: model_seq_draft works */
     bool writes;           /* token by token; encoders have no logits */
@@ -53,12 +54,13 @@ struct model_facts { /* what callers may read of a model */
 #define MODEL_OPTION_PREFIX "option"
 
 /* Where a model's weights lie: the last n_layers layers (all if there are fewer) are copied to
- * `place`, and with `ends` the embeddings and the output product too; all else stays in place 0, in
- * the mapped file. The state of a layer lies where its weights do. */
+ * `place`, and with `output` the last norm and the output product too; all else stays in place 0,
+ * in the mapped file, as do embeddings, of which a token reads a row. The state of a layer lies
+ * where its weights do. */
 struct model_placement {
     const struct engine_place *place;
     uint32_t n_layers;
-    bool ends;
+    bool output;
 };
 
 /* Opens the model of a file. `file` and `engine` must outlive it; the caller frees it with

@@ -44,6 +44,10 @@ enum model_need { MODEL_REQUIRED, MODEL_OPTIONAL };
  * none. Sizes are uint32_t fields of that struct, because they differ by layer; without an offset a
  * size is 1. A tensor with a size of 0 is not part of this model, and model_weights_bind reports an
  * error for a file that has it. */
+/* What reads a tensor: the table of embeddings, in place 0, or the output, in the place of
+ * struct model_ends. */
+enum model_end { MODEL_NO_END, MODEL_INPUT, MODEL_OUTPUT };
+
 struct model_tensor_row {
     const char *name; /* without "blk.N.", which precedes a layer's tensors */
     enum model_tensor_kind kind;
@@ -51,7 +55,8 @@ struct model_tensor_row {
     uint16_t field;                  /* a pointer, a model_norm or a model_linear */
     uint16_t inputs, outputs, depth; /* offsets of sizes */
     uint16_t unless;                 /* not required if this earlier linear was found */
-    uint16_t zeros; /* offset of a number: whether many inputs are zero, so that columns help */
+    uint16_t zeros;     /* offset of a number: whether many inputs are zero, so that columns help */
+    enum model_end end; /* its place, if that is not the one of its layer */
 };
 #define MODEL_AT(type, member) ((uint16_t)(1 + offsetof(type, member)))
 
@@ -122,7 +127,8 @@ enum { MODEL_STREAMS = 4 }; /* streams of AltUp */
 
 /* Tensors before and after the layers. */
 struct model_ends {
-    const struct engine_place *place; /* of these tensors and of their nodes; NULL: place 0 */
+    const struct engine_place *place; /* of the output's tensors and nodes; NULL: place 0, which
+                                         the others are in */
     uint32_t n_embd, n_vocab, n_output_norm;
     uint32_t n_embd_norm, n_positions;    /* 0: the model has none */
     uint32_t n_positions_must;            /* positions that a file must have */

@@ -273,6 +273,26 @@ const float *model_last_logits(const struct model_session *s)
     return s->last_logits;
 }
 
+struct shape {
+    uint32_t n_tokens, n_span, n_rows, n_out;
+};
+
+/* Builds a graph, if memory is short in place of all others but that of a decode step. */
+static bool build_body(struct model_session *s, struct model_graph *g, struct shape of,
+                       struct base_error *err)
+{
+    struct base_error why;
+    for (int tries = 0; tries < 2; tries++) {
+        why = BASE_ERROR_INIT;
+        if (model_graph_build(g, s->m, &s->state, of.n_tokens, of.n_span, of.n_rows, of.n_out,
+                              &why))
+            return true;
+        if (why.code != BASE_NO_MEMORY) break;
+        for (int i = 1; i < KEPT_GRAPHS; i++) model_graph_free(&s->body[i]);
+    }
+    return base_fail_at(err, why.code, why.item, why.offset, "%s", why.text);
+}
+
 /* Returns the planned graph of a shape. A new graph replaces the least recently used one, but never
  * the decode graph (slot 0). */
 static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, uint32_t n_span,
@@ -290,8 +310,7 @@ static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, u
         if (i > 0 && g->last_used < oldest->last_used) oldest = g;
     }
     model_graph_free(oldest);
-    if (!model_graph_build(oldest, s->m, &s->state, n_tokens, n_span, n_rows, n_out, err))
-        return NULL;
+    if (!build_body(s, oldest, (struct shape){n_tokens, n_span, n_rows, n_out}, err)) return NULL;
     oldest->last_used = s->clock;
     return oldest;
 }

@@ -19,6 +19,7 @@ struct binder {
     const struct gguf_file *file;
     bool *used; /* [tensors of the file]: a row names this tensor */
     struct base_error *err;
+    const struct engine_place *place; /* of the row's tensors */
 };
 
 /* Converts a vector to F32 when the model is opened: the graph's vector arithmetic is in F32. */
@@ -145,23 +146,29 @@ static void tensor_name(const struct binder *b, const char *prefix, const char *
         memcpy(name, usual, sizeof usual);
 }
 
-/* Returns the next free tensor. engine_tensor_init zeroes it, so its place follows in upload(). */
-static struct engine_tensor *new_tensor(struct binder *b, const char *prefix)
+/* Returns where the tensors of a row lie. An encoder before a decoder is in place 0. */
+static const struct engine_place *place_of(const struct binder *b,
+                                           const struct model_tensor_row *row, const char *prefix)
 {
     uint32_t layer;
     const char *own = b->p->arch->prefix ? b->p->arch->prefix : "";
     const size_t n = strlen(own);
+    if (row->end != MODEL_NO_END) return row->end == MODEL_OUTPUT ? b->p->ends.place : NULL;
     const bool is_in_layer =
         strncmp(prefix, own, n) == 0 && sscanf(prefix + n, "blk.%u.", &layer) == 1;
-    const struct engine_place *place = is_in_layer ? b->p->layer[layer].place : b->p->ends.place;
-    /* An encoder before a decoder is in place 0. */
-    b->w->place[b->w->n_tensors] = !is_in_layer && *prefix ? NULL : place;
+    return is_in_layer ? b->p->layer[layer].place : NULL;
+}
+
+/* Returns the next free tensor. engine_tensor_init zeroes it, so its place follows in upload(). */
+static struct engine_tensor *new_tensor(struct binder *b)
+{
+    b->w->place[b->w->n_tensors] = b->place;
     return &b->w->tensors[b->w->n_tensors];
 }
 
 /* Binds one tensor of the shape [ne2][ne1][ne0]. *out remains NULL if the file does not have it. */
-static bool bind(struct binder *b, const char *prefix, const char *name, const int64_t ne[3],
-                 enum form form, struct engine_tensor **out)
+static bool bind(struct binder *b, const char *name, const int64_t ne[3], enum form form,
+                 struct engine_tensor **out)
 {
     const struct gguf_tensor *t = gguf_tensor_find(b->file, name);
     if (!base_goes_on(b->err)) return false;
@@ -189,7 +196,7 @@ static bool bind(struct binder *b, const char *prefix, const char *name, const i
         if (!data) return false;
         ne = turned;
     }
-    struct engine_tensor *tensor = new_tensor(b, prefix);
+    struct engine_tensor *tensor = new_tensor(b);
     /* The mapped file is read-only: the engine writes only to leaves that are inputs. */
     if (!engine_tensor_init(tensor, type, 3, ne, (void *)data, name, b->err)) return false;
     b->w->n_tensors++;
@@ -274,7 +281,7 @@ static bool bind_experts(struct binder *b, const char *prefix, const char *stack
     if (!first) return true;
     if (!check_experts(b, prefix, stack, ne, &distance)) return false;
     void *data = distance ? (void *)first->data : copy_experts(b, prefix, stack, ne[2]);
-    struct engine_tensor *tensor = new_tensor(b, prefix);
+    struct engine_tensor *tensor = new_tensor(b);
     if (!data || !engine_tensor_init(tensor, first->type, 3, ne, data, name, b->err)) return false;
     if (distance) {
         tensor->nb[2] = distance;
@@ -322,12 +329,11 @@ static bool bind_columns(struct binder *b, const struct model_tensor_row *row, c
                             "not the copy by columns of %s: infer quantize makes a new one",
                             w->name);
     if (t && !mark_used(b, t, name)) return false;
-    const struct engine_place *place = b->w->place[b->w->n_tensors - 1];
-    if (!zeros || (place && place->index > 0)) return true;
+    if (!zeros || (b->place && b->place->index > 0)) return true;
     if (!t && b->p->makes_columns && has_form) data = make_columns(b, w, bytes);
     if (!t && has_form && (data || b->p->plans_columns)) b->w->column_bytes += bytes;
     if (!data) return base_goes_on(b->err);
-    struct engine_tensor *tensor = new_tensor(b, prefix);
+    struct engine_tensor *tensor = new_tensor(b);
     if (!engine_tensor_init(tensor, quant_type_by_id(QUANT_I8), 1, (int64_t[]){(int64_t)bytes},
                             (void *)data, name, b->err))
         return false;
@@ -362,12 +368,13 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
                                                        : AS_IT_IS;
     char name[MODEL_TENSOR_NAME];
     struct model_linear found = {.transposed = transposed};
+    b->place = place_of(b, row, prefix);
     tensor_name(b, prefix, row->name,
                 row->kind == MODEL_BIAS    ? "bias"
                 : row->kind == MODEL_SCALE ? "scale"
                                            : "weight",
                 name);
-    if (!bind(b, prefix, name, ne, form, &found.weight)) return false;
+    if (!bind(b, name, ne, form, &found.weight)) return false;
     if (!found.weight && row->kind == MODEL_STACK &&
         !bind_experts(b, prefix, row->name, ne, &found.weight))
         return false;
@@ -383,13 +390,13 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
         return false;
     const int64_t bias[3] = {is_vector ? inputs : outputs, is_vector ? outputs : depth, 1};
     tensor_name(b, prefix, row->name, "bias", name);
-    if (!bind(b, prefix, name, bias, AS_FLOATS, &found.bias)) return false;
+    if (!bind(b, name, bias, AS_FLOATS, &found.bias)) return false;
     if (row->kind == MODEL_NORM) {
         *(struct model_norm *)field = (struct model_norm){found.weight, found.bias};
         return true;
     }
     tensor_name(b, prefix, row->name, "scale", name);
-    if (!bind(b, prefix, name, (int64_t[]){depth, 1, 1}, AS_FLOATS, &found.scale)) return false;
+    if (!bind(b, name, (int64_t[]){depth, 1, 1}, AS_FLOATS, &found.scale)) return false;
     *(struct model_linear *)field = found;
     return true;
 }
@@ -485,6 +492,7 @@ static bool upload_to(struct model_weights *w, const struct engine_place *place,
         struct engine_tensor *t = &w->tensors[i];
         if (w->place[i] != place) continue;
         bytes = (uint64_t)engine_tensor_bytes(t);
+        w->placed_bytes += bytes;
         engine_place_write(place, at, t->data, bytes);
         t->data = at;
         t->place = place;
@@ -504,23 +512,37 @@ static bool upload(struct model_weights *w, struct base_error *err)
     return true;
 }
 
+/* Returns the tensor that the embeddings and the output share, in a place. */
+static struct engine_tensor *share(struct model_weights *w, const struct engine_tensor *t,
+                                   const struct engine_place *place)
+{
+    const uint32_t i = (uint32_t)(t - w->tensors);
+    if (w->place[i] == place) return &w->tensors[i];
+    w->tensors[w->n_tensors] = *t;
+    w->place[w->n_tensors] = place;
+    w->placed_bytes -= (uint64_t)engine_tensor_bytes(t); /* place 0 reads it too */
+    return &w->tensors[w->n_tensors++];
+}
+
 bool model_weights_bind(struct model_weights *w, struct model_params *p,
                         const struct gguf_file *file, struct base_error *err)
 {
     const size_t n = gguf_tensor_count(file);
-    struct binder b = {w, p, file, calloc(n, sizeof *b.used), err};
+    struct binder b = {w, p, file, calloc(n, sizeof *b.used), err, NULL};
     *w = (struct model_weights){0};
     w->tensors = calloc(n, 2 * sizeof *w->tensors); /* copies by columns too */
     w->place = calloc(n, 2 * sizeof *w->place);
     w->copies = calloc(n, 2 * sizeof *w->copies); /* of convolution taps as F32, transposed */
     bool done = w->tensors && w->place && w->copies && b.used;
-    done = done ? model_rows_visit(p, bind_row, &b) && check_left_over(&b) && upload(w, err)
+    done = done ? model_rows_visit(p, bind_row, &b) && check_left_over(&b)
                 : base_fail(err, BASE_NO_MEMORY, "no memory for the tensor table");
+    /* A file has at least one of the two: read_vocab has checked it. */
+    if (done && !p->ends.output.weight)
+        p->ends.output.weight = share(w, p->ends.token_embd, p->ends.place);
+    if (done && !p->ends.token_embd) p->ends.token_embd = share(w, p->ends.output.weight, NULL);
+    done = done && upload(w, err);
     free(b.used);
     if (!done) model_weights_free(w);
-    /* A file has at least one of the two: read_vocab has checked it. */
-    if (!p->ends.output.weight) p->ends.output.weight = p->ends.token_embd;
-    if (!p->ends.token_embd) p->ends.token_embd = p->ends.output.weight;
     return done;
 }
 

@@ -13,6 +13,7 @@ struct model_weights {
                        rows that were interleaved */
     struct engine_buffer buffers[ENGINE_PLACES_MAX]; /* of the weights in other places */
     uint32_t n_tensors, n_copies;
+    uint64_t placed_bytes;                 /* of the file's tensors that only other places read */
     uint64_t column_bytes;                 /* of copies by columns that were made, or planned */
     uint32_t n_unused[MODEL_UNUSED_COUNT]; /* tensors that are not part of the text model */
 };

@@ -7,6 +7,14 @@
 
 /* binary16 has 5 exponent and 10 mantissa bits, bias 15; float has 8 and 23, bias 127. The 13 bits
  * that are added or removed are the difference of the mantissas, 112 is that of the biases. */
+#if defined(__NVPTX__) /* the instruction; NaN may differ */
+static inline float quant_half_to_float(uint16_t h)
+{
+    float f;
+    __asm__("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+    return f;
+}
+#else
 static inline float quant_half_to_float(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16;
@@ -19,6 +27,7 @@ static inline float quant_half_to_float(uint16_t h)
     uint32_t bits = magnitude < 0x400 ? subnormal : magnitude >= 0x7c00 ? special : normal;
     return quant_float_of(sign | bits);
 }
+#endif
 
 static inline uint16_t quant_float_to_half(float f)
 {

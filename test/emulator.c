@@ -7,7 +7,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-enum { STACK = 128 << 10, MAX_THREADS = 1024 };
+enum { STACK = 128 << 10, MAX_THREADS = 1024, MAX_COPIES = 64 /* of a thread, not waited for */ };
 
 enum waits_for { THE_WARP, A_SHUFFLE, THE_BLOCK, NOTHING /* it has ended */ };
 
@@ -50,6 +50,14 @@ static struct {
     uint32_t n_fibers;        /* which wait for a block, or within one */
     enum waits_for state[MAX_THREADS];
     uint32_t value[MAX_THREADS]; /* of a shuffle */
+    struct copies {
+        int n, n_groups; /* groups that have ended */
+        struct {
+            void *to;
+            const void *from;
+            int group;
+        } copy[MAX_COPIES];
+    } copies[MAX_THREADS];
     void *shared;
     void (*kernel)(const void *arguments);
     const void *arguments;
@@ -104,6 +112,59 @@ uint32_t gpu_shuffle_xor(uint32_t x, int mask)
     const uint32_t other = emulator.value[emulator.thread ^ (uint32_t)mask];
     wait_for(A_SHUFFLE); /* until all have read */
     return other;
+}
+
+int gpu_dot4(uint32_t a, uint32_t b, int sum)
+{
+    for (int i = 0; i < 32; i += 8) sum += (uint8_t)(a >> i) * (int8_t)(b >> i);
+    return sum;
+}
+
+int gpu_dot4_signed(uint32_t a, uint32_t b, int sum)
+{
+    for (int i = 0; i < 32; i += 8) sum += (int8_t)(a >> i) * (int8_t)(b >> i);
+    return sum;
+}
+
+uint32_t gpu_funnel(uint32_t low, uint32_t high, int bits)
+{
+    return (uint32_t)(((uint64_t)high << 32 | low) >> (bits & 31));
+}
+
+uint32_t gpu_choose(uint32_t low, uint32_t high, uint32_t which)
+{
+    const uint64_t both = (uint64_t)high << 32 | low;
+    uint32_t out = 0;
+    for (int i = 0; i < 4; i++) out |= (uint32_t)(both >> (which >> 4 * i & 7) * 8 & 255) << 8 * i;
+    return out;
+}
+
+/* Copies are made when they are waited for: code that does not wait reads other bytes. */
+void gpu_copy16(void *shared, const void *from)
+{
+    struct copies *c = &emulator.copies[emulator.thread];
+    if (c->n == MAX_COPIES || (uintptr_t)shared % 16 || (uintptr_t)from % 16) abort();
+    c->copy[c->n].to = shared;
+    c->copy[c->n].from = from;
+    c->copy[c->n++].group = c->n_groups;
+}
+
+void gpu_copies_end(void)
+{
+    emulator.copies[emulator.thread].n_groups++;
+}
+
+void gpu_copies_wait(int n)
+{
+    struct copies *c = &emulator.copies[emulator.thread];
+    int left = 0;
+    for (int i = 0; i < c->n; i++) {
+        if (c->copy[i].group < c->n_groups - n)
+            memcpy(c->copy[i].to, c->copy[i].from, 16);
+        else
+            c->copy[left++] = c->copy[i];
+    }
+    c->n = left;
 }
 
 /* ---- The scheduler ---- */
@@ -164,6 +225,7 @@ static bool run_warp(uint32_t warp)
 static bool run_block(void)
 {
     const uint32_t n_warps = emulator.grid.threads / GPU_WARP;
+    memset(emulator.copies, 0, sizeof emulator.copies[0] * emulator.grid.threads);
     memset(emulator.shared, (int)support_random_below(&emulator.rng, 256), emulator.grid.shared);
     do {
         uint32_t order[MAX_THREADS / GPU_WARP];

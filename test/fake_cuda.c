@@ -2,6 +2,7 @@
 #include "test/fake_cuda.h"
 #include "engine/gpu/driver.h"
 #include "test/emulator.h"
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ enum {
     ILLEGAL_ADDRESS = 700,
     LAUNCH_FAILED = 719
 };
-enum { MAX_BUFFERS = 4096, HEAP = 1 << 30, PAGE = 4096, CODE_SIZE = 64 };
+enum { MAX_BUFFERS = 4096, HEAP = 1 << 30, PAGE = 4096, CODE_SIZE = 64, MAX_LAUNCHES = 4096 };
 
 struct fake_cuda fake_cuda = {.memory = 64 << 20, .major = 8, .seed = 1};
 
@@ -27,7 +28,7 @@ struct fake_cuda fake_cuda = {.memory = 64 << 20, .major = 8, .seed = 1};
  * it is empty again when all are free. */
 static struct {
     char *base;
-    size_t used;
+    size_t used, live; /* bytes with those that are free again; bytes of buffers */
     int n_buffers, n_free;
     struct {
         size_t at, size; /* size 0: it is free */
@@ -54,6 +55,8 @@ static int release(void *handle_)
 
 int cuInit(unsigned flags)
 {
+    const char *memory = getenv("FAKE_CUDA_MEMORY");
+    if (memory) fake_cuda.memory = strtoull(memory, NULL, 10);
     return flags ? INVALID_VALUE : SUCCESS;
 }
 
@@ -101,6 +104,13 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
 
 static void *current;
 
+int cuMemGetInfo_v2(size_t *free_bytes, size_t *all)
+{
+    *all = fake_cuda.memory;
+    *free_bytes = fake_cuda.memory - heap.live;
+    return current ? SUCCESS : INVALID_VALUE;
+}
+
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
     (void)device;
@@ -138,13 +148,14 @@ int cuMemAlloc_v2(uint64_t *address, size_t size)
     const size_t bytes = (size + PAGE - 1) / PAGE * PAGE;
     if (!heap.base)
         heap.base = mmap(NULL, HEAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (heap.base == MAP_FAILED || size > fake_cuda.memory || bytes > HEAP - heap.used ||
-        heap.n_buffers == MAX_BUFFERS)
+    if (heap.base == MAP_FAILED || size > fake_cuda.memory - heap.live ||
+        bytes > HEAP - heap.used || heap.n_buffers == MAX_BUFFERS)
         return OUT_OF_MEMORY;
     heap.buffer[heap.n_buffers].at = heap.used;
     heap.buffer[heap.n_buffers++].size = size;
     *address = (uintptr_t)heap.base + heap.used;
     heap.used += bytes;
+    heap.live += size;
     fake_cuda.live++;
     return SUCCESS;
 }
@@ -153,6 +164,7 @@ int cuMemFree_v2(uint64_t address)
 {
     for (int i = 0; i < heap.n_buffers; i++) {
         if (!heap.buffer[i].size || (uintptr_t)heap.base + heap.buffer[i].at != address) continue;
+        heap.live -= heap.buffer[i].size;
         heap.buffer[i].size = 0;
         fake_cuda.live--;
         if (++heap.n_free == heap.n_buffers) {
@@ -205,6 +217,13 @@ static int copy(void *to, const void *from, size_t size, const void *on_device, 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *stream)
 {
     return copy((void *)(uintptr_t)to, from, size, (void *)(uintptr_t)to, stream);
+}
+
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream)
+{
+    if (!is_memory(from, size)) return ILLEGAL_ADDRESS;
+    return copy((void *)(uintptr_t)to, (void *)(uintptr_t)from, size, (void *)(uintptr_t)to,
+                stream);
 }
 
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream)
@@ -277,17 +296,113 @@ int cuModuleGetFunction(void **kernel, void *module, const char *name)
     return strcmp(module, "module") == 0 && function ? SUCCESS : NOT_FOUND;
 }
 
+/* A started kernel, or one that a graph has. */
+struct launch {
+    void (*kernel)(const void *);
+    struct emulator_grid grid;
+    void *arguments;
+};
+
+static struct graph {
+    int n;
+    struct launch launch[MAX_LAUNCHES];
+} * collecting;
+
+/* With accessible memory. */
+static int run_launch(const struct launch *launch)
+{
+    if (++fake_cuda.launches == fake_cuda.fail_launch) return LAUNCH_FAILED;
+    return emulator_run(launch->kernel, launch->arguments, &launch->grid, fake_cuda.seed++)
+               ? SUCCESS
+               : LAUNCH_FAILED;
+}
+
+/* The bytes of a kernel's arguments (quant/gpu/dialect.h). */
+static size_t arguments_size(const void *kernel)
+{
+    Dl_info info;
+    char name[256];
+    if (!dladdr(kernel, &info) || !info.dli_sname) return 0;
+    snprintf(name, sizeof name, "%s_arguments", info.dli_sname);
+    const size_t *size = dlsym(RTLD_DEFAULT, name);
+    return size ? *size : 0;
+}
+
 int cuLaunchKernel(void *kernel, unsigned x, unsigned y, unsigned z, unsigned threads_x,
                    unsigned threads_y, unsigned threads_z, unsigned shared, void *stream,
                    void **arguments, void **extra)
 {
-    const struct emulator_grid grid = {x, y, threads_x, shared};
-    void (*function)(const void *);
-    memcpy(&function, &kernel, sizeof function);
-    if (z != 1 || threads_y != 1 || threads_z != 1 || extra || !x || !y) return INVALID_VALUE;
-    if (++fake_cuda.launches == fake_cuda.fail_launch) return LAUNCH_FAILED;
+    struct launch launch = {.grid = {x, y, threads_x, shared}, .arguments = arguments[0]};
+    memcpy(&launch.kernel, &kernel, sizeof launch.kernel);
+    if (z != 1 || threads_y != 1 || threads_z != 1 || extra || !x || !y || shared > 48 << 10)
+        return INVALID_VALUE;
+    if (!collecting) {
+        open_memory(true);
+        const int result = run_launch(&launch);
+        open_memory(false);
+        return result ? result : cuStreamSynchronize(stream);
+    }
+    const size_t size = arguments_size(kernel);
+    if (!size || collecting->n == MAX_LAUNCHES) return INVALID_VALUE;
+    launch.arguments = malloc(size);
+    memcpy(launch.arguments, arguments[0], size);
+    collecting->launch[collecting->n++] = launch;
+    return SUCCESS;
+}
+
+int cuStreamBeginCapture_v2(void *stream, int mode)
+{
+    (void)stream;
+    if (collecting || mode != ENGINE_GPU_CAPTURE_THREAD) return INVALID_VALUE;
+    collecting = calloc(1, sizeof *collecting);
+    return SUCCESS;
+}
+
+int cuStreamEndCapture(void *stream, void **graph)
+{
+    (void)stream;
+    *graph = collecting;
+    collecting = NULL;
+    if (*graph) fake_cuda.live++;
+    return *graph ? SUCCESS : INVALID_VALUE;
+}
+
+int cuGraphDestroy(void *graph)
+{
+    for (int i = 0; i < ((struct graph *)graph)->n; i++)
+        free(((struct graph *)graph)->launch[i].arguments);
+    return release(graph);
+}
+
+int cuGraphInstantiate_v2(void **prepared, void *graph, void **node, char *log, size_t log_size)
+{
+    struct graph *copy = malloc(sizeof *copy);
+    if (node || log || log_size) return INVALID_VALUE;
+    memcpy(copy, graph, sizeof *copy);
+    for (int i = 0; i < copy->n; i++) {
+        void *kernel;
+        memcpy(&kernel, &copy->launch[i].kernel, sizeof kernel);
+        const size_t size = arguments_size(kernel);
+        copy->launch[i].arguments = malloc(size);
+        memcpy(copy->launch[i].arguments, ((struct graph *)graph)->launch[i].arguments, size);
+    }
+    fake_cuda.live++;
+    *prepared = copy;
+    return SUCCESS;
+}
+
+int cuGraphExecDestroy(void *prepared)
+{
+    return cuGraphDestroy(prepared);
+}
+
+int cuGraphLaunch(void *prepared, void *stream)
+{
+    const struct graph *graph = prepared;
+    fake_cuda.graphs++;
+    int result = SUCCESS;
     open_memory(true);
-    const bool ok = emulator_run(function, arguments[0], &grid, fake_cuda.seed++);
+    for (int i = 0; i < graph->n && result == SUCCESS; i++) result = run_launch(&graph->launch[i]);
     open_memory(false);
-    return ok ? cuStreamSynchronize(stream) : LAUNCH_FAILED;
+    return result ? result : cuStreamSynchronize(stream);
 }

@@ -3,19 +3,20 @@
  * The fake GPU has compute capability 8.0. Its memory is inaccessible outside of the driver's
  * functions: a function of the host that reads or writes it ends the program with a segmentation
  * fault. "Machine code" is a text with the number of PTX texts. A program that is linked with it
- * opens it by a NULL library; a shared library of it stands in for libcuda.so.1. */
+ * opens it by a NULL library; a shared library of it stands in for libcuda.so.1, with the bytes of
+ * memory that the variable FAKE_CUDA_MEMORY has. */
 #ifndef TEST_FAKE_CUDA_H
 #define TEST_FAKE_CUDA_H
 
 #include <stdint.h>
 
 struct fake_cuda {
-    uint64_t memory;             /* bytes of a buffer that can be had at most; at first 64 MiB */
-    int major;                   /* compute capability; at first 8 */
-    int links, launches, copies; /* so far */
-    int live;                    /* buffers, streams, modules, links and contexts in use */
-    int fail_launch, fail_copy;  /* the launch or copy that fails, counted from 1; 0: none */
-    uint64_t seed;               /* of the emulator */
+    uint64_t memory;                     /* bytes of all buffers, at most; at first 64 MiB */
+    int major;                           /* compute capability; at first 8 */
+    int links, launches, graphs, copies; /* so far; graphs: started */
+    int live;                            /* buffers, streams, modules, links and contexts in use */
+    int fail_launch, fail_copy; /* the launch or copy that fails, counted from 1; 0: none */
+    uint64_t seed;              /* of the emulator */
 };
 extern struct fake_cuda fake_cuda;
 

@@ -103,13 +103,31 @@ of("engine/gpu/gpu_mul_mat.c", "test_gpu",
 of("engine/gpu/device/gpu_attention.c", "test_gpu_models",
    ("gpu_sync(); /* codes, c and lanes of all sub-blocks are written */", "", "weights are complete before values are added"),
    ("gpu_sync(); /* the sum is written; codes, c and lanes are read */", "", "weights are read before the next chunk's"),
-   ("o = fmaf(next_o, now, o * before);", "o = fmaf(next_o, before, o * now);", "each chunk has its own factor"),
+   ("fmaf(next->o[i], now, sum->o[i] * before);", "fmaf(next->o[i], before, sum->o[i] * now);", "each chunk has its own factor"),
+   ("q->first < q->end ? q->end : 0", "q->end", "a range without keys has no chunk", None, "test_gpu_attention"),
+   ("s -= slope * fabsf((float)distance);", "s = fmaf(-slope, fabsf((float)distance), s);", "ALiBi is rounded twice", None, "test_gpu_attention"),
+   ("distance < -radius ? -radius", "distance < -radius ? radius", "biases end at the farthest distance", None, "test_gpu_attention"),
+   ("sum->l = sum->l * e + v_exp(sink - m * LN_2);", "sum->l = sum->l + v_exp(sink - m * LN_2);", "a sink changes the base", None,
+    "test_gpu_attention"),
+   ("if (element_of(i) < q->dv) next.o[i] =", "if (i == 0) next.o[i] =", "wide heads have several elements a thread", None, "test_gpu_attention"),
    ("if (next_is_in) sum = fmaf(next_w, next_inverse, sum);", "if (next_is_in && is_in == false) sum = fmaf(next_w, next_inverse, sum);",
     "both halves of a sub-block have weights"),
    (".first = range[1] < 0 ? 0 : range[1],", ".first = 0,", "a range has a first key"),
    ("const int64_t kv = head / (p.q.ne[1] / p.k.ne[1]);", "const int64_t kv = head % p.k.ne[1];",
     "consecutive heads share keys"),
    ("q->shared->query_scale = scale * q->p->scale;", "q->shared->query_scale = scale;", "scores have the scale"),
+   )
+of("engine/gpu/device/gpu_experts.c", "test_ops_experts",
+   ("gpu_sync_warp(); /* all scores are written */", "", "scores are complete before experts are chosen"),
+   ("gpu_sync_warp(); /* the scores of groups are written, those of experts read */", "",
+    "scores of groups are complete before groups are masked"),
+   ("gpu_sync_warp(); /* groups are masked */", "", "groups are masked before experts are chosen"),
+   ("(scores[h] == scores[g] && h > g)", "(scores[h] == scores[g] && h < g)", "of equal groups the lower ones remain"),
+   ("(uint32_t)~expert", "(uint32_t)expert", "of equal experts the lower one comes first"),
+   ("w[u] /= sum < 0x1p-14f", "w[u] *= 1.0f / sum < 0x1p-14f", "weights are divided by their sum"),
+   )
+of("engine/gpu/gpu_products.c", "test_op_table",
+   (".repeat = p.x->ne[1] == 1 ? p.ids->ne[0] : 1,", ".repeat = 1,", "the experts of a token read the same row"),
    )
 of("engine/gpu/device/gpu_norm.c", "test_gpu_models",
    ("for (int h = 8; h; h /= 2) sum +=", "for (int h = 1; h < 16; h *= 2) sum +=", "sums of rows are a tree"),
@@ -119,6 +137,22 @@ of("engine/gpu/device/gpu_map.c", "test_gpu_models",
    ("return is_first ? fmaf(a, cosine, -(b * sine)) : fmaf(b, cosine, a * sine);",
     "return is_first ? a * cosine - b * sine : b * cosine + a * sine;", "a rotation has one rounding less"),
    ("*out = v_unary(p.unary, a) * b;", "*out = a * v_unary(p.unary, b);", "the gate has the function"),
+   )
+
+# ---- Layers on a GPU ----
+of("cli/gpu_layers.c", "t_gpu.sh",
+   ("*n = g->n_layers < all ? g->n_layers : all;", "*n = all;", "a number of layers is at most that number"),
+   ("if (bytes <= room)", "if (bytes <= room || k == *n)", "layers that do not fit remain on the processor"),
+   ("most = k - 1;", "most = 0;", "as many layers as fit are on the GPU"),
+   ("g.fits |= typed && strcmp(typed, \"--gpu\") != 0;", "(void)typed;", "-ngl works without a GPU"),
+   ("if (m->adapters.count)", "if (m->adapters.count > 9)", "adapters need the processor"),
+   )
+of("models/session.c", "t_gpu.sh",
+   ("for (int i = 1; i < KEPT_GRAPHS; i++) model_graph_free(&s->body[i]);", "",
+    "where memory is short, a graph replaces the others"),
+   )
+of("models/weights.c", "t_gpu.sh",
+   ("w->placed_bytes -= (uint64_t)engine_tensor_bytes(t);", "", "shared embeddings are in both places"),
    )
 
 # ---- Requests ----

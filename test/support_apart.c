@@ -6,9 +6,13 @@
 #include <sys/mman.h>
 
 enum { BUFFERS_MAX = 4096, PAGE = 4096 };
+#define ARENA_BYTES ((uint64_t)4 << 30)
 
+/* All buffers lie in one mapping, so that one call makes all of them accessible. */
 static struct {
     pthread_mutex_t lock;
+    char *arena;
+    uint64_t used; /* bytes of the arena; 0 again when no buffer is left */
     struct engine_buffer buffer[BUFFERS_MAX];
     int n_buffers;
     struct support_apart_counts counts;
@@ -21,18 +25,23 @@ static bool apart_buffer_new(const struct engine_place *place, uint64_t size,
                              struct engine_buffer *out, struct base_error *err)
 {
     const uint64_t bytes = (size / PAGE + 1) * PAGE;
-    void *base = MAP_FAILED;
     (void)place;
     pthread_mutex_lock(&apart.lock);
-    if (apart.n_buffers < BUFFERS_MAX)
-        base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base != MAP_FAILED) {
-        out->base = base;
+    if (!apart.arena) {
+        void *arena =
+            mmap(NULL, ARENA_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (arena != MAP_FAILED) apart.arena = arena;
+    }
+    const bool fits =
+        apart.arena && bytes <= ARENA_BYTES - apart.used && apart.n_buffers < BUFFERS_MAX;
+    if (fits) {
+        out->base = apart.arena + apart.used;
         out->size = bytes;
+        apart.used += bytes;
         apart.buffer[apart.n_buffers++] = *out;
     }
     pthread_mutex_unlock(&apart.lock);
-    return base != MAP_FAILED || base_fail(err, BASE_NO_MEMORY, "no memory for a buffer apart");
+    return fits || base_fail(err, BASE_NO_MEMORY, "no memory for a buffer apart");
 }
 
 static void apart_buffer_free(struct engine_buffer *buffer)
@@ -40,8 +49,9 @@ static void apart_buffer_free(struct engine_buffer *buffer)
     pthread_mutex_lock(&apart.lock);
     for (int i = 0; i < apart.n_buffers; i++)
         if (apart.buffer[i].base == buffer->base) apart.buffer[i] = apart.buffer[--apart.n_buffers];
+    madvise(buffer->base, buffer->size, MADV_DONTNEED);
+    if (apart.n_buffers == 0) apart.used = 0;
     pthread_mutex_unlock(&apart.lock);
-    munmap(buffer->base, buffer->size);
 }
 
 /* Returns the buffer of an address, or NULL. */
@@ -57,6 +67,11 @@ static void allow(const char *data, bool access)
 {
     const struct engine_buffer *buffer = buffer_of(data);
     if (buffer) mprotect(buffer->base, buffer->size, access ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+static void allow_all(bool access)
+{
+    mprotect(apart.arena, apart.used, access ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
 static void apart_write(const struct engine_place *place, char *to, const void *from, uint64_t size)
@@ -111,9 +126,9 @@ static bool apart_run(const struct engine_plan *plan, const struct engine_segmen
         ok = check_apart(node, node, err);
         for (int k = 0; ok && k < ENGINE_MAX_SRC; k++) ok = check_apart(node->src[k], node, err);
     }
-    for (int i = 0; i < apart.n_buffers; i++) allow(apart.buffer[i].base, true);
+    allow_all(true);
     ok = ok && engine_cpu_run(plan, segment, engine, err);
-    for (int i = 0; i < apart.n_buffers; i++) allow(apart.buffer[i].base, false);
+    allow_all(false);
     apart.counts.runs++;
     pthread_mutex_unlock(&apart.lock);
     return ok;
@@ -137,7 +152,7 @@ static const struct engine_backend backend = {
 struct model *support_apart_open(const struct gguf_file *file, struct engine *engine,
                                  enum support_apart how, struct base_error *err)
 {
-    struct model_placement placement = {.n_layers = UINT32_MAX, .ends = true};
+    struct model_placement placement = {.n_layers = UINT32_MAX, .output = true};
     if (how == SUPPORT_HERE) return model_open(file, engine, NULL, err);
     placement.place = engine_add_place(engine, &backend, NULL, err);
     if (!placement.place) return NULL;
@@ -145,7 +160,7 @@ struct model *support_apart_open(const struct gguf_file *file, struct engine *en
         struct model *all = model_open(file, engine, NULL, err);
         if (!all) return NULL;
         placement.n_layers = (model_facts(all)->n_layer + 1) / 2;
-        placement.ends = false;
+        placement.output = false;
         model_close(all);
     }
     return model_open(file, engine, &placement, err);

@@ -1,5 +1,7 @@
 /* test/support_graph.c: see test/support_graph.h. */
 #include "test/support_graph.h"
+#include "engine/gpu/gpu.h"
+#include "engine/graph_internal.h"
 #include "test/support.h"
 #include "test/support_level.h"
 #include "test/support_row.h"
@@ -33,9 +35,37 @@ struct engine *const *support_engines(void)
     return engines;
 }
 
+static struct {
+    struct engine_gpu *device;
+    struct engine *engine;
+    const struct engine_place *place;
+    bool absent;
+} gpu;
+
+struct engine *support_gpu(const struct engine_place **place)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_options options = engine_options_default();
+    const char *library = getenv("INFER_TEST_GPU");
+    options.n_threads = 1;
+    if (!gpu.engine && !gpu.absent) {
+        gpu.device = engine_gpu_open(&(struct engine_gpu_options){.library = library}, &err);
+        gpu.absent = !gpu.device;
+        gpu.engine = gpu.device ? engine_new(&options, &err) : NULL;
+        if (gpu.engine)
+            gpu.place = engine_add_place(gpu.engine, &engine_backend_gpu, gpu.device, &err);
+        if (library && !gpu.place) fail_msg("%s: %s", library, err.text);
+    }
+    *place = gpu.place;
+    return gpu.engine;
+}
+
 int support_engines_free(void **state)
 {
     (void)state;
+    engine_free(gpu.engine);
+    engine_gpu_close(gpu.device);
+    memset(&gpu, 0, sizeof gpu);
     for (int i = 0; i < SUPPORT_ENGINES; i++) {
         engine_free(engines[i]);
         engines[i] = NULL;
@@ -76,6 +106,23 @@ static struct support_leaf *leaf_new(struct support_rig *rig, enum quant_id type
     leaf->tensor.data = leaf->memory + GUARD;
     memset(leaf->tensor.data, 0, leaf->bytes);
     return leaf;
+}
+
+void support_rig_move(struct support_rig *rig, const struct engine_place *place)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    for (int i = 0; i < rig->n_leaves; i++) {
+        struct support_leaf *leaf = &rig->leaf[i];
+        if (!engine_buffer_new(place, ENGINE_BUFFER_WEIGHTS, leaf->bytes, &leaf->buffer, &err))
+            fail_msg("leaf: %s", err.text);
+        engine_place_write(place, leaf->buffer.base, leaf->tensor.data, leaf->bytes);
+        leaf->tensor.data = leaf->buffer.base;
+        leaf->tensor.place = place;
+    }
+    for (int i = 0; i < rig->g->n_tensors; i++) {
+        struct engine_tensor *t = &rig->g->tensors[i];
+        if (t->view_of) t->place = t->view_of->place;
+    }
 }
 
 struct engine_tensor *support_source(struct support_rig *rig, enum quant_id type, const int64_t *ne,
@@ -125,6 +172,7 @@ void support_rig_free(struct support_rig *rig)
             assert_int_equal((unsigned char)rig->leaf[i].memory[k], GUARD_BYTE);
             assert_int_equal((unsigned char)after[k], GUARD_BYTE);
         }
+        if (rig->leaf[i].buffer.base) engine_buffer_free(&rig->leaf[i].buffer);
         free(rig->leaf[i].memory);
     }
     engine_graph_free(rig->g);
@@ -179,6 +227,66 @@ static void compare(const char *label, const struct support_rig *rig, const stru
     if (error > bar * norm) fail_msg("%s: error %.3g, bar %.3g", label, error / norm, bar);
 }
 
+/* Whether the bytes are equal, or for F32 the floats, or both NaN. */
+static bool same_bits(const struct quant_type *type, const char *a, const char *b, size_t bytes)
+{
+    const float *x = (const float *)(const void *)a, *y = (const float *)(const void *)b;
+    bool ok = type->id == QUANT_F32 || memcmp(a, b, bytes) == 0;
+    for (size_t i = 0; ok && type->id == QUANT_F32 && i < bytes / sizeof *x; i++)
+        ok = memcmp(&x[i], &y[i], sizeof *x) == 0 || (isnan(x[i]) && isnan(y[i]));
+    return ok;
+}
+
+/* The result on an engine, for the caller to free; place: of all nodes, NULL: place 0. Returns NULL
+ * if the place lacks an op, which *err then has. */
+static char *result_of(const char *label, support_build build, const void *arg,
+                       struct engine *engine, const struct engine_place *place,
+                       struct engine_tensor *result, struct base_error *err)
+{
+    struct support_rig rig;
+    support_rig_init(&rig, engine, 42);
+    if (place) engine_graph_set_place(rig.g, place);
+    struct engine_tensor *t = engine_cont(rig.g, build(&rig, arg));
+    engine_output(rig.g, t);
+    if (place) support_rig_move(&rig, place);
+    const bool planned = engine_graph_plan(rig.g, true, err);
+    if (planned ? !engine_graph_run(rig.g, err) : !strstr(err->text, " is not an op of backend"))
+        fail_msg("%s: %s: %s", label, err->item, err->text);
+    const size_t bytes = planned ? (size_t)engine_tensor_bytes(t) : 0;
+    char *got = bytes ? malloc(bytes) : NULL;
+    if (got && place && !t->copy) /* an output in a leaf's memory */
+        engine_place_read(place, got, t->data, bytes);
+    else if (got)
+        memcpy(got, engine_output_data(t), bytes);
+    if (t) *result = *t;
+    support_rig_free(&rig);
+    return got;
+}
+
+/* The result on a GPU has the bits of `first`; `must`: the GPU must have the ops. */
+static void check_gpu(const char *label, support_build build, const void *arg, const char *first,
+                      bool must)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_tensor t;
+    const struct engine_place *place;
+    struct engine *engine = support_gpu(&place);
+    char *got = engine ? result_of(label, build, arg, engine, place, &t, &err) : NULL;
+    if (got && !same_bits(t.type, first, got, (size_t)engine_tensor_bytes(&t)))
+        fail_msg("%s: a GPU gives other bits", label);
+    if (engine && !got && must) fail_msg("%s: %s", label, err.text);
+    free(got);
+}
+
+void support_check_gpu(const char *label, support_build build, const void *arg)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_tensor t;
+    char *first = result_of(label, build, arg, support_engines()[0], NULL, &t, &err);
+    check_gpu(label, build, arg, first, true);
+    free(first);
+}
+
 void support_check_op(const char *label, support_build build, support_want want, const void *arg,
                       double bar)
 {
@@ -203,5 +311,6 @@ void support_check_op(const char *label, support_build build, support_want want,
         }
         support_rig_free(&rig);
     }
+    check_gpu(label, build, arg, first, false);
     free(first);
 }

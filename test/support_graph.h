@@ -1,10 +1,11 @@
 /* test/support_graph.h: tests one op or graph: sources in every memory layout with guard bytes
- * around them, run with several numbers of threads and instruction-set levels; the results must
- * have the same bits. */
+ * around them, run with several numbers of threads and instruction-set levels, and on a GPU; the
+ * results must have the same bits. */
 #ifndef TEST_SUPPORT_GRAPH_H
 #define TEST_SUPPORT_GRAPH_H
 
 #include "engine/graph.h"
+#include "engine/place.h"
 #include "test/support_random.h"
 
 /* The memory layout of a source. */
@@ -20,8 +21,9 @@ enum { SUPPORT_MAX_LEAVES = 16, SUPPORT_MAX_IN = 8 };
 
 struct support_leaf {
     struct engine_tensor tensor;
-    char *memory; /* guard bytes, data, guard bytes */
-    size_t bytes; /* of the data */
+    char *memory;                /* guard bytes, data, guard bytes */
+    size_t bytes;                /* of the data */
+    struct engine_buffer buffer; /* of a copy in another place, where the tensor is */
 };
 
 struct support_rig {
@@ -38,6 +40,10 @@ enum { SUPPORT_ENGINES = 5 };
 struct engine *const *support_engines(void);
 int support_engines_free(void **state); /* frees them: group teardown */
 
+/* An engine with a GPU, and its place: the GPU of the environment variable INFER_TEST_GPU, or the
+ * fake one that the program is linked with (test/fake_cuda.h); NULL: neither. */
+struct engine *support_gpu(const struct engine_place **place);
+
 /* A view of shape ne[4] of a leaf with random values (I32: zeros). */
 struct engine_tensor *support_source(struct support_rig *rig, enum quant_id type, const int64_t *ne,
                                      enum support_form form);
@@ -46,6 +52,8 @@ struct engine_tensor *support_ids(struct support_rig *rig, int64_t n0, int64_t n
                                   const int32_t *ids);
 
 void support_rig_init(struct support_rig *rig, struct engine *engine, uint64_t seed);
+/* After engine_graph_set_place and the builders: moves all leaves to the place, too. */
+void support_rig_move(struct support_rig *rig, const struct engine_place *place);
 void support_rig_free(struct support_rig *rig); /* also checks the guard bytes */
 
 /* Element (i0, i1, i2, i3) of a tensor of any type; indexes are modulo the dimensions. */
@@ -58,9 +66,13 @@ typedef struct engine_tensor *(*support_build)(struct support_rig *rig, const vo
 typedef double (*support_want)(const struct support_rig *rig, const struct engine_tensor *result,
                                const void *arg, const int64_t *i);
 
-/* Builds and runs on all engines. Results must have the same bits on all, and be within `bar`
- * (normalized mean squared error; 0: equal as floats) of the reference. */
+/* Builds and runs on all engines, and on a GPU if that has the ops. Results must have the same bits
+ * on all (on the GPU, except the payload of NaN), and be within `bar` (normalized mean squared
+ * error; 0: equal as floats) of the reference. */
 void support_check_op(const char *label, support_build build, support_want want, const void *arg,
                       double bar);
+/* Builds and runs on one processor and on a GPU, which must have the ops and give the same bits;
+ * does nothing without a GPU. */
+void support_check_gpu(const char *label, support_build build, const void *arg);
 
 #endif

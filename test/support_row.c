@@ -1,5 +1,7 @@
 /* test/support_row.c: rows of any type with arithmetic. */
 #include "test/support_row.h"
+
+#include "quant/types.h"
 #include <math.h>
 #include <string.h>
 
@@ -44,9 +46,7 @@ bool support_row_encodes_slowly(const struct quant_type *type)
 void support_row_encode(const struct quant_type *type, int64_t k, const float *x,
                         const float *importance, void *row)
 {
-    struct quant_kernels scalar;
-    quant_kernels_init(&scalar, CPU_SCALAR);
-    quant_encode(&scalar, type->id, k, x, importance, row);
+    type->scalar.encode(&quant_search_scalar, k, x, importance, row);
 }
 
 void support_row_make(const struct quant_type *type, int64_t k, const float *x, void *row)

@@ -141,6 +141,41 @@ static void products_on_a_gpu_give_the_bytes_of_the_processor(void **state)
     rig_free(&rig);
 }
 
+/* The second run and later ones start all kernels as one graph. */
+static void a_graph_that_runs_again_reads_its_new_inputs(void **state)
+{
+    struct rig rig = rig_new();
+    struct base_error err = BASE_ERROR_INIT;
+    uint64_t rng = 4;
+    (void)state;
+    struct weights w = weights_new(&rig, quant_type_by_id(QUANT_Q4_K), K, ROWS, &rng);
+    struct engine_graph *g[2];
+    struct engine_tensor *x[2], *y[2];
+    for (int i = 0; i < 2; i++) {
+        g[i] = engine_graph_new(rig.engine, 16, &err);
+        x[i] = engine_input(g[i], QUANT_F32, 2, (int64_t[]){K, 1}, "x");
+        engine_graph_set_place(g[i], &rig.engine->place[i]);
+        y[i] = engine_mul_mat(g[i], i ? &w.there : &w.here, x[i]);
+        y[i] = engine_add(g[i], y[i], y[i]);
+        engine_graph_set_place(g[i], &rig.engine->place[0]);
+        engine_output(g[i], y[i] = engine_add(g[i], y[i], y[i]));
+        assert_true(engine_graph_plan(g[i], true, &err));
+    }
+    const int before = fake_cuda.graphs;
+    for (int turn = 0; turn < 4; turn++) {
+        for (int j = 0; j < K; j++)
+            ((float *)engine_input_data(x[0]))[j] = ((float *)engine_input_data(x[1]))[j] =
+                support_random_gauss(&rng);
+        for (int i = 0; i < 2; i++) assert_true(engine_graph_run(g[i], &err));
+        assert_memory_equal(engine_output_data(y[0]), engine_output_data(y[1]),
+                            ROWS * sizeof(float));
+    }
+    assert_int_equal(fake_cuda.graphs - before, 3);
+    for (int i = 0; i < 2; i++) engine_graph_free(g[i]);
+    weights_free(&w);
+    rig_free(&rig);
+}
+
 static void a_buffer_reads_as_zeros_and_then_as_what_was_written(void **state)
 {
     struct rig rig = rig_new();
@@ -228,9 +263,9 @@ static void a_node_that_a_gpu_cannot_compute_is_an_error_of_the_plan(void **stat
     struct engine_graph *g = engine_graph_new(rig.engine, 8, &err);
     struct engine_tensor *x = engine_input(g, QUANT_F32, 1, (int64_t[]){8}, "x");
     engine_graph_set_place(g, rig.place);
-    engine_output(g, engine_sum_rows(g, x));
+    engine_output(g, engine_group_norm(g, x, 1, 1e-5f));
     assert_false(engine_graph_plan(g, true, &err));
-    assert_string_equal(err.text, "sum_rows is not an op of backend gpu");
+    assert_string_equal(err.text, "group_norm is not an op of backend gpu");
     engine_graph_free(g);
     rig_free(&rig);
 }
@@ -242,6 +277,7 @@ static void a_missing_or_old_gpu_is_an_error(void **state)
     struct base_error err[3] = {BASE_ERROR_INIT, BASE_ERROR_INIT, BASE_ERROR_INIT};
     (void)state;
     assert_true(engine_gpu_find(&options, &facts, &err[0]));
+    assert_true(facts.free == facts.memory);
     assert_string_equal(facts.name, "emulated GPU");
     assert_int_equal(facts.major, 8);
     assert_int_equal(facts.driver, 12040);
@@ -314,17 +350,24 @@ static void machine_code_is_compiled_once_for_a_folder(void **state)
 static void the_program_has_all_ptx(void **state)
 {
     size_t size, texts = 0;
-    const char *ptx = engine_gpu_code(&size);
+    struct base_error err = BASE_ERROR_INIT;
+    char *ptx = engine_gpu_code_unpack(&size, &err);
     (void)state;
-    for (size_t at = 0; at < size; at += strlen(ptx + at) + 1, texts++)
+    assert_non_null(ptx);
+    for (size_t at = 0; at < size; at += strlen(ptx + at) + 1, texts++) {
         assert_non_null(strstr(ptx + at, ".visible .entry "));
-    assert_int_equal(texts, 5);
+        assert_null(strstr(ptx + at, ".visible .func ")); /* the driver links the texts */
+        assert_null(strstr(ptx + at, ".visible .global "));
+    }
+    assert_int_equal(texts, 9);
+    free(ptx);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_on_a_gpu_give_the_bytes_of_the_processor),
+        cmocka_unit_test(a_graph_that_runs_again_reads_its_new_inputs),
         cmocka_unit_test(a_buffer_reads_as_zeros_and_then_as_what_was_written),
         cmocka_unit_test(the_host_cannot_read_a_gpus_memory),
         cmocka_unit_test(memory_that_a_gpu_lacks_is_an_error),

@@ -9,6 +9,7 @@
 #include "test/emulator.h"
 #include "test/support_bed.h"
 #include "test/support_random.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,9 +40,9 @@ static void check_gemv(struct bed *bed, const struct quant_type *type, int64_t k
                                         .w = w,
                                         .a.first = bed->column.act,
                                         .out = out};
+    const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(type, k, n_rows);
     launch("gemv", type->name, &gemv,
-           &(struct emulator_grid){quant_gpu_gemv_blocks(type, n_rows), 1, QUANT_GPU_THREADS,
-                                   sizeof(struct quant_gpu_terms)},
+           &(struct emulator_grid){shape.blocks, 1, shape.threads, shape.shared},
            support_random(&bed->rng));
     const int wrong = bed_float_mismatches(n_rows, out, expected) +
                       bed_canary_mismatches(&bed->out, (size_t)n_rows * 4);
@@ -62,6 +63,58 @@ static void every_product_equals_scalar(void **state)
         for (int n_rows = 1; n_rows <= BED_MAX_ROWS; n_rows += 2)
             check_gemv(&bed, type, block == 1 ? 37 : 35 * 256, n_rows);
         check_gemv(&bed, type, BED_MAX_K / block * block, 9);
+    }
+    bed_free(&bed);
+}
+
+/* Four columns, which are two of x, and the matrices that the ids name; without ids two matrices.
+ */
+static void check_matrices(struct bed *bed, const struct quant_type *type, bool by_id)
+{
+    enum { N_ROWS = 9, MATRICES = 3, PER = 2, RESULTS = 4 };
+    static const int32_t ids[] = {2, 0, 77, -1, MATRICES, 77}; /* two a token, three apart */
+    static const int number[2][RESULTS] = {{0, 0, 1, 1}, {2, 0, -1, -1}};
+    const int64_t k = type->block_len == 1 ? 37 : 512;
+    const size_t row_bytes = bed_row_bytes(bed, type, k);
+    const uint8_t *w = bed_rows(bed, type, k, N_ROWS * MATRICES, row_bytes);
+    float expected[RESULTS][N_ROWS], *out = bed_canary_place(&bed->out, sizeof expected);
+    bed_column_fill(&bed->column, &bed->rng, &bed->scalar, type->act, k);
+    for (int i = 0; i < RESULTS * N_ROWS; i++) {
+        const int m = number[by_id][i / N_ROWS], row = m * N_ROWS + i % N_ROWS;
+        expected[i / N_ROWS][i % N_ROWS] =
+            m < 0 ? NAN : type->dot(k, w + row_bytes * (size_t)row, &bed->column.act);
+    }
+    const struct quant_gpu_gemv gemv = {.k = k,
+                                        .n_rows = N_ROWS,
+                                        .row_bytes = (int64_t)row_bytes,
+                                        .out_stride = N_ROWS,
+                                        .w = w,
+                                        .a.first = bed->column.act,
+                                        .out = out,
+                                        .by = {.ids = by_id ? ids : NULL,
+                                               .per = PER,
+                                               .stride = 3,
+                                               .n = MATRICES,
+                                               .bytes = N_ROWS * (int64_t)row_bytes,
+                                               .repeat = PER}};
+    const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(type, k, N_ROWS);
+    launch("gemv", type->name, &gemv,
+           &(struct emulator_grid){shape.blocks, RESULTS, shape.threads, shape.shared},
+           support_random(&bed->rng));
+    const int wrong = bed_float_mismatches(RESULTS * N_ROWS, out, expected[0]) +
+                      bed_canary_mismatches(&bed->out, sizeof expected);
+    if (wrong) fail_msg("%s, by id: %d: %d mismatches", type->name, by_id, wrong);
+}
+
+static void columns_have_matrices_of_their_own(void **state)
+{
+    struct bed bed = bed_new(3);
+    (void)state;
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (!type || !type->act) continue;
+        check_matrices(&bed, type, false);
+        check_matrices(&bed, type, true);
     }
     bed_free(&bed);
 }
@@ -182,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_product_equals_scalar),
+        cmocka_unit_test(columns_have_matrices_of_their_own),
         cmocka_unit_test(every_activation_form_equals_scalar),
         cmocka_unit_test(a_kernel_that_lacks_a_barrier_gives_other_values),
         cmocka_unit_test(threads_that_wait_for_different_things_are_an_error),

@@ -18,7 +18,7 @@ enum {
     SOURCE = 3 /* tokens for an encoder before a decoder */,
     N_CTX = 320,
     MAX_FLOATS = 1 << 18,
-    LEAST_ARCHITECTURES = 84
+    LEAST_ARCHITECTURES = 204
 };
 
 /* NULL: the fake driver; scripts/gpu-check names that of a GPU. */
@@ -56,7 +56,7 @@ static bool open_model(struct opened *o, const struct support_model *m, enum whe
     struct engine_options options = engine_options_default();
     struct model_session_options session = model_session_options_default();
     struct model_placement placement = {.n_layers = where == HALF ? 1 : UINT32_MAX,
-                                        .ends = where == ALL};
+                                        .output = where == ALL};
     char path[64];
     snprintf(path, sizeof path, "/tmp/infer-gpu-%d.gguf", (int)getpid());
     options.n_threads = 1;

@@ -1,7 +1,7 @@
 /* test/test_op_table.c: a case for each row of engine/ops.h: the result is finite, has the same
- * bits with several threads and levels, and the graph runs the row. A new row without a case here
- * does not compile. The expected values are tested in test_ops*.c, test_matmul.c, test_gate.c and
- * test_attention.c. */
+ * bits with several threads and levels and on a GPU, and the graph runs the row. A new row without
+ * a case here does not compile. The expected values are tested in test_ops*.c, test_matmul.c,
+ * test_gate.c and test_attention.c. */
 #include "engine/graph_internal.h"
 #include "engine/graph_recurrent.h"
 #include "engine/kv.h"
@@ -138,6 +138,18 @@ static struct engine_tensor *case_rms_norm(struct support_rig *rig)
 static struct engine_tensor *case_l2_norm(struct support_rig *rig)
 {
     return engine_l2_norm(rig->g, rows(rig), 1e-5f);
+}
+
+/* Rows that a GPU adds part by part, the last one incomplete. */
+static struct engine_tensor *case_long_norm(struct support_rig *rig)
+{
+    return engine_norm(rig->g, f32(rig, 8300, 2, 1, 1), 1e-5f);
+}
+
+static struct engine_tensor *case_long_rms_norm(struct support_rig *rig)
+{
+    return engine_mul(rig->g, engine_rms_norm(rig->g, f32(rig, 4096, 3, 1, 1), 1e-5f),
+                      f32(rig, 4096, 1, 1, 1));
 }
 
 static struct engine_tensor *case_group_norm(struct support_rig *rig)
@@ -380,7 +392,9 @@ struct op_case {
 };
 
 #define ROW(name) {&engine_op_##name, case_##name},
-static const struct op_case cases[] = {ENGINE_OPS(ROW)};
+static const struct op_case cases[] = {ENGINE_OPS(ROW) /* and: */
+                                       {&engine_op_norm, case_long_norm},
+                                       {&engine_op_rms_norm, case_long_rms_norm}};
 
 static bool graph_has(const struct engine_graph *g, const struct engine_op *op)
 {
@@ -389,24 +403,28 @@ static bool graph_has(const struct engine_graph *g, const struct engine_op *op)
     return false;
 }
 
-/* The bytes of the result, *size of them; the caller frees them. */
-static char *run_case(const struct op_case *c, struct engine *e, size_t *size)
+/* The bytes of the result, *size of them; the caller frees them. place: NULL, or a GPU. */
+static char *run_case(const struct op_case *c, struct engine *e, const struct engine_place *place,
+                      size_t *size)
 {
     struct support_rig rig;
     struct base_error err = BASE_ERROR_INIT;
     support_rig_init(&rig, e, 3);
+    if (place) engine_graph_set_place(rig.g, place);
     struct engine_tensor *out = c->build(&rig);
     engine_output(rig.g, out);
+    if (place) support_rig_move(&rig, place);
     if (!engine_graph_plan(rig.g, true, &err) || !engine_graph_run(rig.g, &err))
         fail_msg("%s: %s", c->op->name, err.text);
     if (!graph_has(rig.g, c->op)) fail_msg("%s: the case does not run it", c->op->name);
     *size = (size_t)engine_tensor_bytes(out);
-    const float *x = (const float *)(const void *)out->data;
+    const char *data = engine_output_data(out);
+    const float *x = (const float *)(const void *)data;
     for (size_t i = 0; out->type->id == QUANT_F32 && i < *size / sizeof *x; i++)
         if (!isfinite(x[i])) fail_msg("%s: element %zu is %g", c->op->name, i, (double)x[i]);
     char *bytes = malloc(*size);
     assert_non_null(bytes);
-    memcpy(bytes, out->data, *size);
+    memcpy(bytes, data, *size);
     support_rig_free(&rig);
     return bytes;
 }
@@ -416,9 +434,9 @@ static void each_op_gives_the_same_bits_on_all_engines(void **unused)
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         size_t size, same;
-        char *first = run_case(&cases[i], support_engines()[0], &size);
+        char *first = run_case(&cases[i], support_engines()[0], NULL, &size);
         for (int e = 1; e < SUPPORT_ENGINES; e++) {
-            char *other = run_case(&cases[i], support_engines()[e], &same);
+            char *other = run_case(&cases[i], support_engines()[e], NULL, &same);
             if (same != size || memcmp(first, other, size) != 0)
                 fail_msg("%s: engine %d gives other bits", cases[i].op->name, e);
             free(other);
@@ -427,9 +445,43 @@ static void each_op_gives_the_same_bits_on_all_engines(void **unused)
     }
 }
 
+/* Cases that a GPU cannot compute, or that read and write leaves here. */
+static const char *const not_on_a_gpu[] = {
+    "set_rows",        "group_norm",         "soft_max",  "mul_mat_glu", "mul_mat_id_glu",
+    "mul_mat_columns", "mul_mat_transposed", "attention", "choose_keys", "cast",
+    "get_rows",
+};
+
+static bool is_on_a_gpu(const struct engine_op *op)
+{
+    for (size_t i = 0; i < sizeof not_on_a_gpu / sizeof *not_on_a_gpu; i++)
+        if (strcmp(op->name, not_on_a_gpu[i]) == 0) return false;
+    return true;
+}
+
+static void each_op_of_a_gpu_gives_the_same_bits(void **unused)
+{
+    (void)unused;
+    const struct engine_place *place;
+    struct engine *engine = support_gpu(&place);
+    if (!engine) skip();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        size_t size, same;
+        if (!is_on_a_gpu(cases[i].op)) continue;
+        char *first = run_case(&cases[i], support_engines()[0], NULL, &size);
+        char *other = run_case(&cases[i], engine, place, &same);
+        if (same != size || memcmp(first, other, size) != 0)
+            fail_msg("%s: a GPU gives other bits", cases[i].op->name);
+        free(other);
+        free(first);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_op_gives_the_same_bits_on_all_engines)};
+        cmocka_unit_test(each_op_gives_the_same_bits_on_all_engines),
+        cmocka_unit_test(each_op_of_a_gpu_gives_the_same_bits),
+    };
     return cmocka_run_group_tests(tests, NULL, support_engines_free);
 }

@@ -35,7 +35,7 @@ static void open_model(struct opened *o, const struct support_model *m, enum sup
     struct model_session_options session = model_session_options_default();
     char path[64];
     snprintf(path, sizeof path, "/tmp/infer-places-%d.gguf", (int)getpid());
-    options.n_threads = 2;
+    options.n_threads = 1;
     session.n_ctx = N_CTX;
     session.n_batch = n_batch;
     session.n_seq = 2;

@@ -44,8 +44,8 @@ struct setting {
 
 struct world {
     struct gguf_file *file;
-    struct engine *engine;
-    struct model *m, *here; /* the same model, in its place and in this machine's memory */
+    struct engine *engine, *alone; /* of the setting's threads, and of one */
+    struct model *m, *here;        /* the same model, in its place and in this machine's memory */
     struct model_session *many, *one; /* N_SEQ sequences of m; the reference */
     uint64_t random;
     int32_t ids[N_SEQ][N_CTX];
@@ -88,10 +88,12 @@ static struct world *open_world(const struct variant *v, const struct setting *s
     options.n_threads = s->threads;
     snprintf(path, sizeof path, "/tmp/infer-sequences-%d.gguf", (int)getpid());
     if (!support_model_write(&tiny, path, &err)) fail_msg("%s", err.text);
-    w->random = (uint64_t)s->threads * 1000 + s->n_batch;
+    w->random = (uint64_t)s->cache * 1000 + s->n_batch;
     w->file = gguf_open(path, &err);
     w->engine = engine_new(&options, &err);
-    w->here = w->file && w->engine ? model_open(w->file, w->engine, NULL, &err) : NULL;
+    options.n_threads = 1;
+    w->alone = w->engine ? engine_new(&options, &err) : NULL;
+    w->here = w->file && w->alone ? model_open(w->file, w->alone, NULL, &err) : NULL;
     w->m = w->here ? support_apart_open(w->file, w->engine, s->apart, &err) : NULL;
     w->many = w->m ? model_session_new(w->m, &session, &err) : NULL;
     if (err.code == BASE_USAGE) { /* the fixture's heads are shorter than a block of the cache */
@@ -115,6 +117,7 @@ static void close_world(struct world *w)
     model_close(w->m);
     model_close(w->here);
     engine_free(w->engine);
+    engine_free(w->alone);
     gguf_close(w->file);
     base_buffer_free(&w->saved);
     free(w);
@@ -332,9 +335,10 @@ static void save_step(struct world *w)
     assert_int_equal(err.code, BASE_FAILED);
 }
 
-static void random_walk(const struct variant *v, const struct setting *s, size_t apart)
+static void random_walk(const struct variant *v, const struct setting *s, int threads, size_t apart)
 {
     struct setting setting = *s;
+    setting.threads = threads;
     setting.apart = apart % SUPPORT_APARTS;
     struct world *w = open_world(v, &setting);
     for (int step = 0; step < STEPS; step++) {
@@ -371,13 +375,15 @@ static void sequences_together_are_each_what_they_are_alone(void **state)
     (void)state;
     for (size_t i = 0; i < N_SETTINGS; i++) {
         for (size_t e = 0; e < sizeof experts / sizeof *experts; e++)
-            if (!support_quick() || (e + i) % 2 == 0) random_walk(&experts[e], &settings[i], e + i);
+            if (!support_quick() || (e + i) % 2 == 0)
+                random_walk(&experts[e], &settings[i], settings[i].threads, e + i);
         for (size_t a = 0, kinds = 0; support_arch(a); a++) {
             /* Short runs use one architecture of each kind with one of the settings. */
             if (support_quick() && (!support_arch_is_first(a) || kinds++ % N_SETTINGS != i))
                 continue;
+            /* One architecture of each kind with several threads. */
             random_walk(&(struct variant){support_arch(a), support_arch(a), 0}, &settings[i],
-                        a + i);
+                        support_arch_is_first(a) ? settings[i].threads : 1, a + i);
         }
     }
 }

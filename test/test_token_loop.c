@@ -67,7 +67,9 @@ static void nothing_is_allocated_per_token(void **state)
         if (support_quick() && !support_arch_is_first(i)) continue;
         struct support_generate s = {0};
         char what[64];
-        support_generate_open_with(&s, support_arch(i), 2, 1, N_CTX);
+        /* Threads wait for each other longer than they compute. */
+        const bool alone = support_quick() ? i > 0 : !support_arch_is_first(i);
+        support_generate_open_with(&s, support_arch(i), alone ? 1 : 2, 1, N_CTX);
         assert_true(atomic_load(&allocations) > 0); /* the wrappers are linked */
         count(&s, &plain, 1, support_arch(i));
         snprintf(what, sizeof what, "%s under a constraint", support_arch(i));

@@ -7,6 +7,7 @@
 #include "cli/batch/shard.h"
 #include "cli/cache/prefix_cache.h"
 #include "cli/draft_model.h"
+#include "cli/gpu_layers.h"
 #include "cli/input.h"
 #include "cli/model_hash.h"
 #include "cli/options.h"
@@ -162,7 +163,8 @@ static bool open_all(struct batch *b, struct cli_values *values, struct base_err
     if (!cli_batch_context_open(&b->context, b->values, &b->model, err) || !open_scheduler(b, err))
         return false;
     if (!values->no_sandbox)
-        cli_sandbox_close(b->file.unfinished ? CLI_SANDBOX_RENAME : cli_prefix_allows(b->cache));
+        cli_sandbox_close((b->file.unfinished ? CLI_SANDBOX_RENAME : cli_prefix_allows(b->cache)) |
+                          cli_gpu_allows(values));
     return true;
 }
 

@@ -5,6 +5,7 @@
  * plus the cache that attention reads. Products inside attention do not count. Of a prompt only the
  * last token is computed after the last layer's attention. */
 #include "base/clock.h"
+#include "cli/gpu_layers.h"
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/out/bench.h"
@@ -35,6 +36,7 @@ struct work {
 /* The machine's limits with a number of threads: the highest of all measurements so far. */
 struct limits {
     double bandwidth, int8; /* bytes and multiply-adds per second */
+    double gpu_bandwidth;   /* 0: no GPU */
 };
 
 /* A model on an engine of some number of threads. */
@@ -158,6 +160,15 @@ static void count_test(const struct work *w, const struct cli_bench_row *r, doub
     *macs = seqs * (n * w->body_macs + heads * w->head_macs);
 }
 
+/* Returns the share of the weights that a GPU reads. */
+static double share_on_gpu(const struct subject *u)
+{
+    const struct model_facts *f = model_facts(u->model.model);
+    return (double)f->placed_bytes / (double)f->weight_bytes;
+}
+
+/* The bandwidth is that of reading first the weights of one place, then the others; the int8 rate
+ * of a GPU is not measured. */
 static void fill_shares(const struct subject *u, struct cli_bench_row *r)
 {
     const struct model_session *s = u->model.session;
@@ -166,10 +177,14 @@ static void fill_shares(const struct subject *u, struct cli_bench_row *r)
     const double seconds = (double)r->n_seq * r->n_tokens / cli_bench_rate(r);
     double bytes, macs;
     count_test(&u->work, r, cell, &bytes, &macs);
+    const double there = share_on_gpu(u);
     r->bandwidth = u->limits->bandwidth;
-    r->int8 = u->limits->int8;
+    if (there > 0)
+        r->bandwidth = 1 / ((1 - there) / u->limits->bandwidth + there / u->limits->gpu_bandwidth);
+    else
+        r->int8 = u->limits->int8;
     r->of_bandwidth = bytes / seconds / r->bandwidth;
-    r->of_int8 = macs / seconds / r->int8;
+    r->of_int8 = r->int8 > 0 ? macs / seconds / r->int8 : 0;
 }
 
 /* Returns the work of a measurement relative to others, for the progress: the time at limits in the
@@ -250,9 +265,12 @@ static bool measure_limits(const struct subject *u, struct base_error *err)
     for (int pass = l->bandwidth > 0 ? LIMIT_PASSES - 1 : 0; pass < LIMIT_PASSES; pass++) {
         const double bandwidth = engine_roofline_bandwidth(u->model.engine->cpu, err);
         const double int8 = engine_roofline_int8(u->model.engine->cpu);
+        const double gpu =
+            u->model.gpu.device ? engine_gpu_bandwidth(u->model.gpu.device->gpu, err) : 0;
         if (bandwidth > l->bandwidth) l->bandwidth = bandwidth;
+        if (gpu > l->gpu_bandwidth) l->gpu_bandwidth = gpu;
         if (int8 > l->int8) l->int8 = int8;
-        if (!base_goes_on(err) || bandwidth == 0) return false;
+        if (!base_goes_on(err) || bandwidth == 0 || err->code) return false;
     }
     return true;
 }
@@ -274,6 +292,7 @@ static bool run_setup(struct bench *b, struct subject *u, size_t setup, struct b
     b->values->cache_type_k = s->type_k;
     b->values->cache_type_v = s->type_v;
     bool ok = cli_model_open_session(&u->model, b->values, b->n_seq, b->n_ids, err);
+    if (ok) s->gpu_layers = cli_gpu_layers(&u->model);
     if (ok && b->values->verbose) cli_model_note(&u->model);
     for (size_t i = setup * b->n_tests; ok && i < (setup + 1) * b->n_tests; i++) {
         ok = measure_limits(u, err) && run_test(b, u, &b->table.row[i], err) &&
@@ -375,6 +394,7 @@ static bool list_setups(struct bench *b, struct base_error *err)
         *s = (struct cli_bench_setup){.file = slash ? slash + 1 : path,
                                       .model = u->model.name.data,
                                       .level = cpu_level_name(u->model.engine->options.level),
+                                      .gpu = v->device ? v->device->facts.name : NULL,
                                       .weight_bytes = f->weight_bytes,
                                       .n_params = f->n_params,
                                       .threads = u->model.engine->options.n_threads,
@@ -501,7 +521,8 @@ static bool cmd_bench(struct cli_values *values, struct base_error *err)
     if (!check_values(&b, err)) return false;
     if (!values->no_sandbox) cli_sandbox_limit(values->svg);
     bool ok = open_all(&b, err);
-    if (ok && !values->no_sandbox) cli_sandbox_close(b.svg.unfinished ? CLI_SANDBOX_RENAME : 0);
+    if (ok && !values->no_sandbox)
+        cli_sandbox_close((b.svg.unfinished ? CLI_SANDBOX_RENAME : 0) | cli_gpu_allows(values));
     ok = ok && run_all(&b, err) && (!values->svg || write_svg(&b, err));
     ok = cli_output_close(&b.svg, ok, err);
     free_all(&b);

@@ -3,6 +3,7 @@
 #include "cli/chat/chat.h"
 #include "cli/chat/chat_files.h"
 #include "cli/chat/chat_line.h"
+#include "cli/gpu_layers.h"
 #include "cli/input.h"
 #include "cli/options.h"
 #include "cli/sandbox.h"
@@ -142,7 +143,8 @@ static bool cmd_chat(struct cli_values *values, struct base_error *err)
         cli_note("%s; /help lists commands, Ctrl-D ends", c.model.name.data);
     }
     if (ok && lines && !values->no_sandbox)
-        cli_sandbox_close(obeys ? CLI_SANDBOX_FILES : cli_prefix_allows(c.cache));
+        cli_sandbox_close((obeys ? CLI_SANDBOX_FILES : cli_prefix_allows(c.cache)) |
+                          cli_gpu_allows(values));
     ok = ok && lines && talk(&c, lines, err);
     if (ok) cli_chat_store(&c);
     cli_lines_close(lines);

@@ -232,14 +232,14 @@ static void text_memory(const struct doctor *d, struct base_buffer *out)
     if (d->gpu_error.code)
         base_buffer_add_text(out, d->gpu_error.text);
     else
-        base_buffer_add_format(out, "%s, compute capability %d.%d, %.1f GB", d->gpu.name,
-                               d->gpu.major, d->gpu.minor, (double)d->gpu.memory / 1e9);
-    base_buffer_add_format(out, "\nGPU code      %s\nsandbox       %s",
-                           engine_gpu_has_code ? "built in (no command uses it yet)"
-                                               : "not built in (infer was compiled without clang)",
-                           d->sandbox.seccomp
-                               ? "seccomp: no file, program or network once all is open"
-                               : "no seccomp: files, programs and the network stay open");
+        base_buffer_add_format(out, "%s, compute capability %d.%d, %.1f GB, %.1f GB free (--gpu)",
+                               d->gpu.name, d->gpu.major, d->gpu.minor, (double)d->gpu.memory / 1e9,
+                               (double)d->gpu.free / 1e9);
+    base_buffer_add_format(
+        out, "\nGPU code      %s\nsandbox       %s",
+        engine_gpu_has_code ? "built in" : "not built in (infer was compiled without clang or xz)",
+        d->sandbox.seccomp ? "seccomp: no file, program or network once all is open"
+                           : "no seccomp: files, programs and the network stay open");
     if (d->sandbox.landlock)
         base_buffer_add_format(out, "; Landlock %d: outputs in their folder%s\n",
                                d->sandbox.landlock,
@@ -309,6 +309,7 @@ static void add_json(const struct doctor *d, struct base_buffer *out)
     base_buffer_add_string(out, "name", d->gpu_error.code ? NULL : d->gpu.name);
     base_buffer_add_text(out, ",");
     json_bytes(out, "memory", !d->gpu_error.code, d->gpu.memory);
+    json_bytes(out, "free", !d->gpu_error.code, d->gpu.free);
     base_buffer_add_string(out, "error", d->gpu_error.code ? d->gpu_error.text : NULL);
     base_buffer_add_format(out, "},\"sandbox\":{\"seccomp\":%s,\"landlock\":%d},\n\"advice\":[",
                            d->sandbox.seccomp ? "true" : "false", d->sandbox.landlock);

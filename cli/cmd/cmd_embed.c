@@ -5,6 +5,7 @@
 #include "cli/batch/batch_input.h"
 #include "cli/commands.h"
 #include "cli/embedding.h"
+#include "cli/gpu_layers.h"
 #include "cli/input.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
@@ -383,7 +384,8 @@ static bool embed_texts(struct embed *s, struct base_buffer *files, struct base_
         !cli_embed_prefix(&s->e, role, &s->prefix, err) ||
         (v->output && !cli_output_open(&s->file, v->output, v, s->e.model.file, err)))
         return false;
-    if (!v->no_sandbox) cli_sandbox_close(s->file.unfinished ? CLI_SANDBOX_RENAME : 0);
+    if (!v->no_sandbox)
+        cli_sandbox_close((s->file.unfinished ? CLI_SANDBOX_RENAME : 0) | cli_gpu_allows(v));
     bool ok = write_begin(s, err) && (v->prompt        ? answer_prompt(s, err)
                                       : v->n_arguments ? answer_files(s, files, err)
                                                        : answer_lines(s, err));

@@ -1,5 +1,6 @@
 /* cli/cmd/cmd_logits.c: `infer logits`: the raw logits of every position, or the best ids of the
  * last one. */
+#include "cli/gpu_layers.h"
 #include "cli/input.h"
 #include "cli/load.h"
 #include "cli/options.h"
@@ -36,7 +37,8 @@ static bool write_all(struct cli_model *m, const struct cli_values *v, const str
                             "standard output is a terminal, and the logits are binary: name a "
                             "file, or send them into a pipe");
     bool ok = cli_output_open(&t.file, v->output, v, m->file, err);
-    if (ok && !v->no_sandbox) cli_sandbox_close(t.file.unfinished ? CLI_SANDBOX_RENAME : 0);
+    if (ok && !v->no_sandbox)
+        cli_sandbox_close((t.file.unfinished ? CLI_SANDBOX_RENAME : 0) | cli_gpu_allows(v));
     model_seq_adapt_to(m->session, 0, NULL, ids->id, ids->count);
     ok = ok && model_eval(m->session, ids->id, ids->count, MODEL_LOGITS_ALL, write_rows, &t, err);
     return cli_output_close(&t.file, ok, err);
@@ -71,7 +73,7 @@ static bool print_best(struct cli_model *m, const struct cli_values *v, const st
     struct base_buffer out = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
     int32_t *best = calloc((size_t)v->top, sizeof *best);
     bool ok = best != NULL || base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    if (!v->no_sandbox) cli_sandbox_close(0);
+    if (!v->no_sandbox) cli_sandbox_close(cli_gpu_allows(v));
     model_seq_adapt_to(m->session, 0, NULL, ids->id, ids->count);
     ok = ok && model_eval(m->session, ids->id, ids->count, MODEL_LOGITS_LAST, NULL, NULL, err);
     if (!ok) goto done;

@@ -6,6 +6,7 @@
  * scored: position j from chunk / 2 on predicts id j + 1. A rest shorter than a chunk is not used.
  * With --stride N chunks begin every N ids, no id is replaced, and the last N predictions of each
  * chunk are scored, except that of the id after the chunk. The engine's threads share the rows. */
+#include "cli/gpu_layers.h"
 #include "cli/input.h"
 #include "cli/load.h"
 #include "cli/options.h"
@@ -108,7 +109,8 @@ static bool eval_all(struct perplexity *p, struct base_error *err)
     bool ok =
         generate_statistics_begin(&p->statistics, p->n_chunks * p->rows, err) && open_save(p, err);
     const bool renames = p->values->save_logits && p->save.file.unfinished;
-    if (ok && !p->values->no_sandbox) cli_sandbox_close(renames ? CLI_SANDBOX_RENAME : 0);
+    if (ok && !p->values->no_sandbox)
+        cli_sandbox_close((renames ? CLI_SANDBOX_RENAME : 0) | cli_gpu_allows(p->values));
     if (ok) cli_model_progress_tokens(&p->model, "evaluating", p->n_chunks * (p->first + p->rows));
     for (uint64_t i = 0; ok && i < p->n_chunks; i++) ok = eval_chunk(p, i, err);
     cli_progress_end();

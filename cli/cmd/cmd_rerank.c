@@ -4,6 +4,7 @@
  * decoder's is the text of a template. */
 #include "cli/cmd/ranked.h"
 #include "cli/commands.h"
+#include "cli/gpu_layers.h"
 #include "cli/input.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -161,7 +162,7 @@ static bool cmd_rerank(struct cli_values *values, struct base_error *err)
         cli_ranked_read(&lines, values, "rerank", err) &&
         cli_embed_open(&s.e, values, "rank", NULL, err) && find_template(&s, err) &&
         find_separator(&s, err);
-    if (ok && !values->no_sandbox) cli_sandbox_close(0);
+    if (ok && !values->no_sandbox) cli_sandbox_close(cli_gpu_allows(values));
     ok = ok && cli_ranked_run(&lines, &s.e, add_line, score_of, &s, err) &&
          cli_ranked_write(&lines, values, err);
     cli_ranked_free(&lines);

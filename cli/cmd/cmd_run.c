@@ -5,6 +5,7 @@
 #include "cli/cache/prefix_cache.h"
 #include "cli/chat/chat_once.h"
 #include "cli/generation.h"
+#include "cli/gpu_layers.h"
 #include "cli/input.h"
 #include "cli/model_hash.h"
 #include "cli/options.h"
@@ -265,7 +266,8 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
         return false;
     cli_heat_begin(&c->heat, c->values->svg && strcmp(c->values->svg, "-") == 0);
     if (!c->values->no_sandbox)
-        cli_sandbox_close(c->svg.unfinished ? CLI_SANDBOX_RENAME : cli_prefix_allows(c->cache));
+        cli_sandbox_close((c->svg.unfinished ? CLI_SANDBOX_RENAME : cli_prefix_allows(c->cache)) |
+                          cli_gpu_allows(c->values));
     if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
     /* With --echo the prompt is on the terminal's line. */
     if (!c->values->echo && !model_facts(c->model.model)->diffusion)

@@ -8,6 +8,7 @@
 #include "chat/messages.h"
 #include "cli/batch/batch_input.h"
 #include "cli/chat/chat_files.h"
+#include "cli/gpu_layers.h"
 #include "cli/input.h"
 #include "cli/options.h"
 #include "cli/out/heat.h"
@@ -581,7 +582,8 @@ static bool answer_one(struct score *s, struct base_error *err)
     bool ok = read_one(s, l, err);
     ok = ok && (!s->values->svg ||
                 cli_output_open(&s->svg, s->values->svg, s->values, s->model.file, err));
-    if (ok && !s->values->no_sandbox) cli_sandbox_close(s->svg.unfinished ? CLI_SANDBOX_RENAME : 0);
+    if (ok && !s->values->no_sandbox)
+        cli_sandbox_close((s->svg.unfinished ? CLI_SANDBOX_RENAME : 0) | cli_gpu_allows(s->values));
     if (ok) cli_model_progress_tokens(&s->model, "scoring", tokens_of(l));
     ok = ok && eval_held(s, err);
     cli_progress_end();
@@ -650,7 +652,7 @@ static bool open_all(struct score *s, struct base_error *err)
 
 static bool score_lines(struct score *s, struct base_error *err)
 {
-    if (!s->values->no_sandbox) cli_sandbox_close(0);
+    if (!s->values->no_sandbox) cli_sandbox_close(cli_gpu_allows(s->values));
     begin_progress(s);
     const bool ok = answer_lines(s, err);
     cli_progress_end();

@@ -8,6 +8,7 @@
  * in the byte order of this machine. */
 #include "cli/cmd/ranked.h"
 #include "cli/commands.h"
+#include "cli/gpu_layers.h"
 #include "cli/input.h"
 #include "cli/model_hash.h"
 #include "cli/output_files.h"
@@ -139,7 +140,8 @@ static bool find(struct similar *s, const struct cli_values *v, struct cli_ranke
         return false;
     if (s->e.pooling == MODEL_POOL_NONE || s->e.pooling == MODEL_POOL_RANK)
         return base_fail(err, BASE_USAGE, "the model makes no embedding of a text");
-    if (!v->no_sandbox) cli_sandbox_close(s->file.unfinished ? CLI_SANDBOX_RENAME : 0);
+    if (!v->no_sandbox)
+        cli_sandbox_close((s->file.unfinished ? CLI_SANDBOX_RENAME : 0) | cli_gpu_allows(v));
     return embed_query(s, err) &&
            (v->index ? score_index(s, lines, err)
                      : cli_ranked_run(lines, &s->e, add_line, score_of, s, err)) &&

@@ -14,6 +14,8 @@ enum { CLI_BENCH_TYPE_SIZE = 16 };
 struct cli_bench_setup {
     const char *file, *model; /* name of the file, without its folder; general.name */
     const char *level;        /* of instructions */
+    const char *gpu;          /* its name; NULL: none */
+    uint32_t gpu_layers;
     uint64_t weight_bytes, n_params;
     int threads;
     int64_t batch_size;
@@ -36,7 +38,7 @@ struct cli_bench_row {
     uint32_t n_seq;
     double *sample;               /* [n_samples], ascending: tokens per second, of all sequences */
     size_t n_samples;             /* 0: not measured yet */
-    double bandwidth, int8;       /* the limits: bytes and multiply-adds per second */
+    double bandwidth, int8;       /* the limits: bytes and multiply-adds per second; 0: not known */
     double of_bandwidth, of_int8; /* shares of the two limits; 1 is the limit */
     struct cli_bench_ratio ratio;
 };
@@ -54,6 +56,7 @@ enum cli_bench_field {
     CLI_BENCH_BATCH,
     CLI_BENCH_TYPE_K,
     CLI_BENCH_TYPE_V,
+    CLI_BENCH_GPU,
     CLI_BENCH_TEST,
     CLI_BENCH_TOKENS,
     CLI_BENCH_DEPTH,
@@ -74,6 +77,9 @@ double cli_bench_median(const double *sorted, size_t n);
 /* Returns the median of a row, and a row's larger share of the two limits with its name. */
 double cli_bench_rate(const struct cli_bench_row *r);
 double cli_bench_share(const struct cli_bench_row *r, const char **limit);
+
+/* Appends "limits with 2 threads: reading .. GB/s, int8 .. G multiply-adds/s". */
+void cli_bench_add_limits(const struct cli_bench_row *r, struct base_buffer *out);
 
 /* ---- Formats: md, json, jsonl or csv ----
  *

@@ -8,9 +8,9 @@
 const char *const cli_bench_field_name[CLI_BENCH_FIELDS] = {
     [CLI_BENCH_FILE] = "file",           [CLI_BENCH_THREADS] = "threads",
     [CLI_BENCH_BATCH] = "batch_size",    [CLI_BENCH_TYPE_K] = "cache_type_k",
-    [CLI_BENCH_TYPE_V] = "cache_type_v", [CLI_BENCH_TEST] = "test",
-    [CLI_BENCH_TOKENS] = "tokens",       [CLI_BENCH_DEPTH] = "depth",
-    [CLI_BENCH_SEQ] = "sequences",
+    [CLI_BENCH_TYPE_V] = "cache_type_v", [CLI_BENCH_GPU] = "gpu_layers",
+    [CLI_BENCH_TEST] = "test",           [CLI_BENCH_TOKENS] = "tokens",
+    [CLI_BENCH_DEPTH] = "depth",         [CLI_BENCH_SEQ] = "sequences",
 };
 
 /* ---- Rows ---- */
@@ -34,6 +34,9 @@ void cli_bench_add_field(const struct cli_bench_row *r, enum cli_bench_field f,
         break;
     case CLI_BENCH_TYPE_V:
         base_buffer_add_text(out, s->type_v);
+        break;
+    case CLI_BENCH_GPU:
+        base_buffer_add_format(out, "%u", s->gpu_layers);
         break;
     case CLI_BENCH_TEST:
         base_buffer_add_text(out, r->is_prompt ? "prompt" : "generate");
@@ -177,6 +180,7 @@ static void add_markdown_head(const struct cli_bench_table *t, struct base_buffe
     if (!cli_bench_varies(t, CLI_BENCH_FILE))
         base_buffer_add_format(out, "%s, %.1f MiB, ", s->model, (double)s->weight_bytes / 0x1p20);
     base_buffer_add_text(out, s->level);
+    if (s->gpu) base_buffer_add_format(out, ", %s", s->gpu);
     if (!cli_bench_varies(t, CLI_BENCH_THREADS))
         base_buffer_add_format(out, ", %d thread%s", s->threads, s->threads == 1 ? "" : "s");
     if (!cli_bench_varies(t, CLI_BENCH_BATCH))
@@ -197,8 +201,21 @@ static void add_markdown_row(const struct cli_bench_table *t, const struct cli_b
     char range[40];
     snprintf(range, sizeof range, "%.1f-%.1f", lowest(r), highest(r));
     cli_bench_add_cells(t, r, out);
-    base_buffer_add_format(out, "| %8.2f | %14s | %3.0f %% | %3.0f %% |\n", cli_bench_rate(r),
-                           range, 100 * r->of_bandwidth, 100 * r->of_int8);
+    base_buffer_add_format(out, "| %8.2f | %14s | %3.0f %% |", cli_bench_rate(r), range,
+                           100 * r->of_bandwidth);
+    if (r->int8 > 0)
+        base_buffer_add_format(out, " %3.0f %% |\n", 100 * r->of_int8);
+    else
+        base_buffer_add_text(out, "     - |\n");
+}
+
+void cli_bench_add_limits(const struct cli_bench_row *r, struct base_buffer *out)
+{
+    const struct cli_bench_setup *s = r->setup;
+    base_buffer_add_format(out, "limits with %d thread%s", s->threads, s->threads == 1 ? "" : "s");
+    if (s->gpu) base_buffer_add_format(out, ", %u layers on the GPU", s->gpu_layers);
+    base_buffer_add_format(out, ": reading %.1f GB/s", r->bandwidth / 1e9);
+    if (r->int8 > 0) base_buffer_add_format(out, ", int8 %.1f G multiply-adds/s", r->int8 / 1e9);
 }
 
 /* Appends the limits for each number of threads, as of its last row. */
@@ -210,11 +227,9 @@ static void add_markdown_end(const struct cli_bench_table *t, struct base_buffer
         bool is_last = true;
         for (size_t k = i + 1; k < t->n; k++)
             is_last &= !cli_bench_same(r, &t->row[k], CLI_BENCH_THREADS);
-        if (is_last)
-            base_buffer_add_format(
-                out, "limits with %d thread%s: reading %.1f GB/s, int8 %.1f G multiply-adds/s\n",
-                r->setup->threads, r->setup->threads == 1 ? "" : "s", r->bandwidth / 1e9,
-                r->int8 / 1e9);
+        if (!is_last) continue;
+        cli_bench_add_limits(r, out);
+        base_buffer_add_text(out, "\n");
     }
 }
 
@@ -230,19 +245,25 @@ static void add_json_row(const struct cli_bench_table *t, const struct cli_bench
     base_buffer_add_format(
         out,
         ",\"version\":\"%s\",\"weight_bytes\":%llu,\"parameters\":%llu,\"isa\":\"%s\","
-        "\"threads\":%d,\"batch_size\":%lld,\"cache_type_k\":\"%s\",\"cache_type_v\":\"%s\","
+        "\"threads\":%d,\"gpu_layers\":%u,\"batch_size\":%lld,\"cache_type_k\":\"%s\","
+        "\"cache_type_v\":\"%s\","
         "\"test\":\"%s\",\"tokens\":%u,\"depth\":%u,\"sequences\":%u,"
         "\"tokens_per_second\":%.3f,\"lowest\":%.3f,\"highest\":%.3f,\"samples\":[",
         INFER_VERSION, (unsigned long long)s->weight_bytes, (unsigned long long)s->n_params,
-        s->level, s->threads, (long long)s->batch_size, s->type_k, s->type_v,
+        s->level, s->threads, s->gpu_layers, (long long)s->batch_size, s->type_k, s->type_v,
         r->is_prompt ? "prompt" : "generate", r->n_tokens, r->depth, r->n_seq, cli_bench_rate(r),
         lowest(r), highest(r));
     for (size_t i = 0; i < r->n_samples; i++)
         base_buffer_add_format(out, "%s%.3f", i ? "," : "", r->sample[i]);
-    base_buffer_add_format(out,
-                           "],\"share_of_bandwidth\":%.4f,\"share_of_int8\":%.4f,"
-                           "\"bandwidth_bytes_per_second\":%.0f,\"int8_macs_per_second\":%.0f",
-                           r->of_bandwidth, r->of_int8, r->bandwidth, r->int8);
+    base_buffer_add_text(out, "],");
+    base_buffer_add_string(out, "gpu", s->gpu);
+    base_buffer_add_format(out, ",\"share_of_bandwidth\":%.4f,\"bandwidth_bytes_per_second\":%.0f",
+                           r->of_bandwidth, r->bandwidth);
+    if (r->int8 > 0)
+        base_buffer_add_format(out, ",\"share_of_int8\":%.4f,\"int8_macs_per_second\":%.0f",
+                               r->of_int8, r->int8);
+    else
+        base_buffer_add_text(out, ",\"share_of_int8\":null,\"int8_macs_per_second\":null");
     if (t->compares && r->ratio.known)
         base_buffer_add_format(
             out, ",\"before\":%.3f,\"ratio\":%.4f,\"ratio_low\":%.4f,\"ratio_high\":%.4f",
@@ -269,15 +290,21 @@ static void add_csv_row(const struct cli_bench_table *t, const struct cli_bench_
     add_csv_text(s->model, out);
     base_buffer_add_text(out, ",");
     add_csv_text(s->file, out);
-    base_buffer_add_format(
-        out, ",%s,%llu,%llu,%s,%d,%lld,%s,%s,%s,%u,%u,%u,%.3f,%.3f,%.3f,", INFER_VERSION,
-        (unsigned long long)s->weight_bytes, (unsigned long long)s->n_params, s->level, s->threads,
-        (long long)s->batch_size, s->type_k, s->type_v, r->is_prompt ? "prompt" : "generate",
-        r->n_tokens, r->depth, r->n_seq, cli_bench_rate(r), lowest(r), highest(r));
+    base_buffer_add_format(out, ",%s,%llu,%llu,%s,%d,%u,%lld,%s,%s,%s,%u,%u,%u,%.3f,%.3f,%.3f,",
+                           INFER_VERSION, (unsigned long long)s->weight_bytes,
+                           (unsigned long long)s->n_params, s->level, s->threads, s->gpu_layers,
+                           (long long)s->batch_size, s->type_k, s->type_v,
+                           r->is_prompt ? "prompt" : "generate", r->n_tokens, r->depth, r->n_seq,
+                           cli_bench_rate(r), lowest(r), highest(r));
     for (size_t i = 0; i < r->n_samples; i++)
         base_buffer_add_format(out, "%s%.3f", i ? " " : "", r->sample[i]);
-    base_buffer_add_format(out, ",%.4f,%.4f,%.0f,%.0f", r->of_bandwidth, r->of_int8, r->bandwidth,
-                           r->int8);
+    base_buffer_add_text(out, ",");
+    if (s->gpu) add_csv_text(s->gpu, out);
+    base_buffer_add_format(out, ",%.4f,%.0f", r->of_bandwidth, r->bandwidth);
+    if (r->int8 > 0)
+        base_buffer_add_format(out, ",%.4f,%.0f", r->of_int8, r->int8);
+    else
+        base_buffer_add_text(out, ",,");
     if (t->compares && r->ratio.known)
         base_buffer_add_format(out, ",%.3f,%.4f,%.4f,%.4f", r->ratio.before, r->ratio.ratio,
                                r->ratio.low, r->ratio.high);
@@ -301,9 +328,10 @@ void cli_bench_begin(const struct cli_bench_table *t, const char *format, struct
     if (is_format(format, "csv"))
         base_buffer_add_format(
             out,
-            "model,file,version,weight_bytes,parameters,isa,threads,batch_size,cache_type_k,"
-            "cache_type_v,test,tokens,depth,sequences,tokens_per_second,lowest,highest,samples,"
-            "share_of_bandwidth,share_of_int8,bandwidth_bytes_per_second,int8_macs_per_second%s\n",
+            "model,file,version,weight_bytes,parameters,isa,threads,gpu_layers,batch_size,cache_"
+            "type_k,"
+            "cache_type_v,test,tokens,depth,sequences,tokens_per_second,lowest,highest,samples,gpu,"
+            "share_of_bandwidth,bandwidth_bytes_per_second,share_of_int8,int8_macs_per_second%s\n",
             t->compares ? ",before,ratio,ratio_low,ratio_high" : "");
 }
 

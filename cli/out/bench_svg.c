@@ -276,11 +276,9 @@ static void add_head(const struct cli_bench_table *t, struct base_buffer *out)
     base_buffer_add_format(out, "</text>\n<text x=\"12\" y=\"42\" font-size=\"12\">%s", s->level);
     if (!cli_bench_varies(t, CLI_BENCH_THREADS))
         base_buffer_add_format(out, ", %d thread%s", s->threads, s->threads == 1 ? "" : "s");
-    base_buffer_add_format(out,
-                           "; limits with %d thread%s: reading %.1f GB/s, int8 %.0f G "
-                           "multiply-adds/s; medians, lowest to highest</text>\n",
-                           s->threads, s->threads == 1 ? "" : "s", last->bandwidth / 1e9,
-                           last->int8 / 1e9);
+    base_buffer_add_text(out, "; ");
+    cli_bench_add_limits(last, out);
+    base_buffer_add_text(out, "; medians, lowest to highest</text>\n");
 }
 
 bool cli_bench_svg(const struct cli_bench_table *t, struct base_buffer *out, struct base_error *err)

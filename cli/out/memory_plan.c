@@ -2,6 +2,7 @@
 #include "cli/out/memory_plan.h"
 #include "base/memory.h"
 #include "cli/draft_model.h"
+#include "cli/gpu_layers.h"
 #include "cli/system.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,6 +44,20 @@ static double mb(uint64_t bytes)
     return (double)bytes / 1e6;
 }
 
+static void add_gpu_text(const struct cli_model_gpu *g, struct base_buffer *out)
+{
+    const uint64_t *bytes = g->plan.bytes, room = g->device->facts.free;
+    base_buffer_add_format(out,
+                           "GPU         %10.1f MB  %u layers: weights %.1f MB, cache %.1f MB, "
+                           "activations %.1f MB\n",
+                           mb(g->plan.total), g->at.n_layers, mb(bytes[ENGINE_BUFFER_WEIGHTS]),
+                           mb(bytes[ENGINE_BUFFER_STATE]), mb(bytes[ENGINE_BUFFER_GRAPH]));
+    if (room)
+        base_buffer_add_format(out, "%25s  of %.1f MB that are free on %s: %s\n", "", mb(room),
+                               g->device->facts.name,
+                               g->plan.total <= room ? "fits" : "does not fit");
+}
+
 static void add_text(const struct cli_memory_plan *p, const struct cli_model *m,
                      const struct cli_plan_probe *probe, struct base_buffer *out)
 {
@@ -71,8 +86,29 @@ static void add_text(const struct cli_memory_plan *p, const struct cli_model *m,
                                p->total <= probe->room ? "fits" : "does not fit");
     else
         base_buffer_add_text(out, "; free memory not known");
-    base_buffer_add_format(out, "\nthreads     %10d     %s kernels\n", e->n_threads,
+    base_buffer_add_text(out, "\n");
+    if (m->gpu.device) add_gpu_text(&m->gpu, out);
+    base_buffer_add_format(out, "threads     %10d     %s kernels\n", e->n_threads,
                            cpu_level_name(e->level));
+}
+
+static void add_gpu_json(const struct cli_model_gpu *g, struct base_buffer *out)
+{
+    const struct engine_gpu_facts *facts = &g->device->facts;
+    base_buffer_add_text(out, ",\"gpu\":{");
+    base_buffer_add_string(out, "name", facts->free ? facts->name : NULL);
+    base_buffer_add_format(
+        out,
+        ",\"layers\":%u,\"bytes\":{\"weights\":%llu,\"cache\":%llu,\"activations\":%llu,"
+        "\"total\":%llu},",
+        g->at.n_layers, (unsigned long long)g->plan.bytes[ENGINE_BUFFER_WEIGHTS],
+        (unsigned long long)g->plan.bytes[ENGINE_BUFFER_STATE],
+        (unsigned long long)g->plan.bytes[ENGINE_BUFFER_GRAPH], (unsigned long long)g->plan.total);
+    if (facts->free)
+        base_buffer_add_format(out, "\"free\":%llu,\"fits\":%s}", (unsigned long long)facts->free,
+                               g->plan.total <= facts->free ? "true" : "false");
+    else
+        base_buffer_add_text(out, "\"free\":null,\"fits\":null}");
 }
 
 static void add_json(const struct cli_memory_plan *p, const struct cli_model *m,
@@ -101,10 +137,12 @@ static void add_json(const struct cli_memory_plan *p, const struct cli_model *m,
         base_buffer_add_format(out, "\"free\":%llu,", (unsigned long long)probe->room);
     else
         base_buffer_add_text(out, "\"free\":null,");
-    base_buffer_add_format(out, "\"fits\":%s}\n",
+    base_buffer_add_format(out, "\"fits\":%s",
                            !probe->room_known || !p->program ? "null"
                            : p->total <= probe->room         ? "true"
                                                              : "false");
+    if (m->gpu.device) add_gpu_json(&m->gpu, out);
+    base_buffer_add_text(out, "}\n");
 }
 
 bool cli_plan_measure(const struct cli_model *m, const struct cli_values *values, uint64_t n_prompt,
@@ -119,9 +157,11 @@ bool cli_plan_measure(const struct cli_model *m, const struct cli_values *values
     if (!model_session_plan(m->session, p.n_prompt, &p.activations, err) ||
         (p.drafts && !generate_draft_plan(m->session, &p.activations, err)))
         return false;
-    p.weights = model_facts(m->model)->weight_bytes;
+    /* What is on a GPU is not here. */
+    p.weights = model_facts(m->model)->weight_bytes - model_facts(m->model)->placed_bytes;
+    p.activations -= m->gpu.plan.bytes[ENGINE_BUFFER_GRAPH];
     p.copies = model_facts(m->model)->copied_bytes;
-    p.cache = model_session_cache_bytes(m->session);
+    p.cache = model_session_cache_bytes(m->session) - m->gpu.plan.bytes[ENGINE_BUFFER_STATE];
     if (!probe->program) probe->program = resident_bytes(probe);
     p.program = probe->program;
     p.total = p.weights + p.copies + p.cache + p.activations + p.program;

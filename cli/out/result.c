@@ -1,6 +1,7 @@
 /* cli/out/result.c: writes completions as JSON. See cli/out/result.h. */
 #include "cli/out/result.h"
 #include "cli/commands.h"
+#include "cli/gpu_layers.h"
 #include "cli/system.h"
 #include <string.h>
 
@@ -26,6 +27,7 @@ static void add_model(const struct cli_result *r, struct base_buffer *out)
     base_buffer_add_member(out, "model_path", path, strlen(path));
     base_buffer_add_string(out, "model_sha256", r->sha256);
     cli_model_add_approximate(r->model, out);
+    cli_gpu_add_json(r->model, out);
     base_buffer_add_text(out, ",\"version\":\"" INFER_VERSION "\"");
 }
 

@@ -78,7 +78,7 @@ static bool runs_alone(const struct engine_step *step)
 
 /* A barrier precedes a step that conflicts with one that may still be running. Consecutive steps
  * that only worker 0 runs need none. */
-void engine_cpu_prepare(struct engine_plan *plan, const struct engine_segment *segment)
+void engine_cpu_prepare(struct engine_plan *plan, struct engine_segment *segment)
 {
     int since = segment->first_step; /* the first step after the last barrier */
     for (int s = since; s < segment->first_step + segment->n_steps; s++) {

@@ -9,7 +9,7 @@ const void *engine_cpu_row(const struct engine_tensor *node);
 bool engine_cpu_fuses_gate(const struct engine *engine, const struct engine_tensor *fused);
 bool engine_cpu_measure(struct engine_plan *plan, const struct engine_segment *segment,
                         const struct engine *engine, struct base_error *err);
-void engine_cpu_prepare(struct engine_plan *plan, const struct engine_segment *segment);
+void engine_cpu_prepare(struct engine_plan *plan, struct engine_segment *segment);
 bool engine_cpu_run(const struct engine_plan *plan, const struct engine_segment *segment,
                     const struct engine *engine, struct base_error *err);
 /* engine/cpu/op/op_kv_q16.c */

@@ -10,8 +10,19 @@
 #define ADDRESS(name) &engine_gpu_op_##name,
 static const struct engine_gpu_op *const rows[] = {ENGINE_GPU_OPS(ADDRESS)};
 
+/* Device code has indices of 31 bits in each dimension. */
+static bool fits(const struct engine_tensor *t)
+{
+    bool ok = true;
+    for (int d = 0; t && d < ENGINE_DIMS; d++) ok = ok && t->ne[d] <= INT32_MAX;
+    return ok;
+}
+
 static const void *row_of(const struct engine_tensor *node)
 {
+    bool ok = fits(node);
+    for (int i = 0; i < ENGINE_MAX_SRC; i++) ok = ok && fits(node->src[i]);
+    if (!ok) return NULL;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i]->op == node->op && rows[i]->supports(node)) return rows[i];
     return NULL;
@@ -31,21 +42,52 @@ static bool measure(struct engine_plan *plan, const struct engine_segment *segme
     return true;
 }
 
-static void prepare(struct engine_plan *plan, const struct engine_segment *segment)
+/* A segment that runs again, as each step of a generation does, is started as one graph of the
+ * driver: starting its kernels one by one takes longer than they do. Arguments of kernels are
+ * addresses and shapes, which a plan does not change. */
+struct collected {
+    int n_runs;  /* so far, up to 2 */
+    void *graph; /* NULL before the second run */
+};
+
+/* Without memory, kernels are started one by one. */
+static void prepare(struct engine_plan *plan, struct engine_segment *segment)
 {
     (void)plan;
-    (void)segment;
+    segment->prepared = calloc(1, sizeof(struct collected));
+}
+
+static void forget(struct engine_segment *segment)
+{
+    struct collected *c = segment->prepared;
+    if (c && c->graph) engine_gpu_collected_free(segment->place->device, c->graph);
+    free(c);
+}
+
+static void start_all(const struct engine_plan *plan, const struct engine_segment *segment)
+{
+    for (int s = segment->first_step; s < segment->first_step + segment->n_steps; s++) {
+        const struct engine_gpu_op *row = plan->steps[s].row;
+        row->launch(segment->place->device, plan->steps[s].node,
+                    plan->memory[segment->place->index].scratch);
+    }
 }
 
 static bool run(const struct engine_plan *plan, const struct engine_segment *segment,
                 const struct engine *engine, struct base_error *err)
 {
     struct engine_gpu *gpu = segment->place->device;
+    struct collected *c = segment->prepared;
     (void)engine;
-    for (int s = segment->first_step; s < segment->first_step + segment->n_steps; s++) {
-        const struct engine_gpu_op *row = plan->steps[s].row;
-        row->launch(gpu, plan->steps[s].node, plan->memory[segment->place->index].scratch);
+    if (c && c->n_runs < 2 && ++c->n_runs == 2) {
+        engine_gpu_collect(gpu);
+        start_all(plan, segment);
+        c->graph = engine_gpu_collected(gpu);
     }
+    if (c && c->graph)
+        engine_gpu_replay(gpu, c->graph);
+    else
+        start_all(plan, segment);
     return engine_gpu_wait(gpu, err) && base_goes_on(err);
 }
 
@@ -76,6 +118,7 @@ const struct engine_backend engine_backend_gpu = {
     .row = row_of,
     .measure = measure,
     .prepare = prepare,
+    .forget = forget,
     .run = run,
     .kv_form = engine_cpu_kv_form,
     .kv_copy = kv_copy,

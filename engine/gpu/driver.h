@@ -17,6 +17,7 @@
     F(device_name, cuDeviceGetName, (char *name, int size, int device))                            \
     F(device_attribute, cuDeviceGetAttribute, (int *value, int attribute, int device))             \
     F(device_memory, cuDeviceTotalMem_v2, (size_t *bytes, int device))                             \
+    F(memory_info, cuMemGetInfo_v2, (size_t *free, size_t *all))                                   \
     F(context_take, cuDevicePrimaryCtxRetain, (void **context, int device))                        \
     F(context_release, cuDevicePrimaryCtxRelease_v2, (int device))                                 \
     F(context_set, cuCtxSetCurrent, (void *context))                                               \
@@ -28,6 +29,14 @@
     F(memory_set, cuMemsetD8Async, (uint64_t to, unsigned char byte, size_t size, void *stream))   \
     F(write, cuMemcpyHtoDAsync_v2, (uint64_t to, const void *from, size_t size, void *stream))     \
     F(read, cuMemcpyDtoHAsync_v2, (void *to, uint64_t from, size_t size, void *stream))            \
+    F(copy, cuMemcpyDtoDAsync_v2, (uint64_t to, uint64_t from, size_t size, void *stream))         \
+    F(capture_begin, cuStreamBeginCapture_v2, (void *stream, int mode))                            \
+    F(capture_end, cuStreamEndCapture, (void *stream, void **graph))                               \
+    F(graph_prepare, cuGraphInstantiate_v2, (void **prepared, void *graph, void **node,            \
+                                             char *log, size_t log_size))                          \
+    F(graph_start, cuGraphLaunch, (void *prepared, void *stream))                                  \
+    F(graph_free, cuGraphDestroy, (void *graph))                                                   \
+    F(prepared_free, cuGraphExecDestroy, (void *prepared))                                         \
     F(link_new, cuLinkCreate_v2, (unsigned n, int *options, void **values, void **link))           \
     F(link_add, cuLinkAddData_v2, (void *link, int kind, void *data, size_t size,                  \
                                    const char *name, unsigned n, int *options, void **values))     \
@@ -41,7 +50,12 @@
                                unsigned shared, void *stream, void **arguments, void **extra))
 /* clang-format on */
 
-enum { ENGINE_GPU_ATTRIBUTE_MAJOR = 75, ENGINE_GPU_ATTRIBUTE_MINOR = 76, ENGINE_GPU_LINK_PTX = 1 };
+enum {
+    ENGINE_GPU_ATTRIBUTE_MAJOR = 75,
+    ENGINE_GPU_ATTRIBUTE_MINOR = 76,
+    ENGINE_GPU_LINK_PTX = 1,
+    ENGINE_GPU_CAPTURE_THREAD = 1 /* other threads may call anything */
+};
 
 struct engine_gpu_driver {
     void *library;

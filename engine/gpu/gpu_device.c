@@ -27,13 +27,29 @@ static bool read_facts(const struct engine_gpu_driver *driver, int index, int *d
     return ok || base_fail(err, BASE_FAILED, "the driver does not describe GPU %d", index);
 }
 
+/* Reads the memory that is free, in the context of the calling thread. */
+static bool read_free(const struct engine_gpu_driver *driver, uint64_t *out, struct base_error *err)
+{
+    size_t bytes = 0, all;
+    const int result = driver->memory_info(&bytes, &all);
+    *out = bytes;
+    return engine_gpu_check(driver, result, "cuMemGetInfo", err);
+}
+
 bool engine_gpu_find(const struct engine_gpu_options *options, struct engine_gpu_facts *out,
                      struct base_error *err)
 {
     struct engine_gpu_driver driver;
     int device;
-    const bool ok = engine_gpu_driver_open(options->library, &driver, err) &&
-                    read_facts(&driver, options->index, &device, out, err);
+    void *context = NULL;
+    const bool ok =
+        engine_gpu_driver_open(options->library, &driver, err) &&
+        read_facts(&driver, options->index, &device, out, err) &&
+        engine_gpu_check(&driver, driver.context_take(&context, device), "cuDevicePrimaryCtxRetain",
+                         err) &&
+        engine_gpu_check(&driver, driver.context_set(context), "cuCtxSetCurrent", err) &&
+        read_free(&driver, &out->free, err);
+    if (context) (void)driver.context_release(device);
     engine_gpu_driver_close(&driver);
     return ok;
 }
@@ -58,9 +74,22 @@ static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
     static const char *const names[ENGINE_GPU_KERNELS] = {
         [ENGINE_GPU_KERNEL_MAP] = "engine_gpu_map",
         [ENGINE_GPU_KERNEL_NORM] = "engine_gpu_norm",
+        [ENGINE_GPU_KERNEL_NORM_LONG] = "engine_gpu_norm_long",
+        [ENGINE_GPU_KERNEL_SUM_ROWS] = "engine_gpu_sum_rows",
+        [ENGINE_GPU_KERNEL_SOFT_MAX] = "engine_gpu_soft_max",
+        [ENGINE_GPU_KERNEL_CHOOSE_EXPERTS] = "engine_gpu_choose_experts",
+        [ENGINE_GPU_KERNEL_EXPERT_WEIGHTS] = "engine_gpu_expert_weights",
+        [ENGINE_GPU_KERNEL_EXPERT_SUM] = "engine_gpu_expert_sum",
         [ENGINE_GPU_KERNEL_ROPE] = "engine_gpu_rope",
         [ENGINE_GPU_KERNEL_SET_KV] = "engine_gpu_set_kv",
         [ENGINE_GPU_KERNEL_ATTENTION] = "engine_gpu_attention",
+        [ENGINE_GPU_KERNEL_MUL_MAT_TRANSPOSED] = "engine_gpu_mul_mat_transposed",
+        [ENGINE_GPU_KERNEL_ADD_LOW_RANK] = "engine_gpu_add_low_rank",
+        [ENGINE_GPU_KERNEL_SSM_CONV] = "engine_gpu_ssm_conv",
+        [ENGINE_GPU_KERNEL_SSM_SCAN] = "engine_gpu_ssm_scan",
+        [ENGINE_GPU_KERNEL_WKV6] = "engine_gpu_wkv6",
+        [ENGINE_GPU_KERNEL_WKV7] = "engine_gpu_wkv7",
+        [ENGINE_GPU_KERNEL_GATED_DELTA] = "engine_gpu_gated_delta",
     };
     bool ok = true;
     for (int i = 0; ok && i < ENGINE_GPU_KERNELS; i++)
@@ -141,6 +170,38 @@ void engine_gpu_launch(struct engine_gpu *gpu, void *kernel, const struct engine
     (void)engine_gpu_check(&gpu->driver, result, "cuLaunchKernel", &gpu->failure);
 }
 
+void engine_gpu_collect(struct engine_gpu *gpu)
+{
+    if (enter(gpu))
+        (void)engine_gpu_check(&gpu->driver,
+                               gpu->driver.capture_begin(gpu->stream, ENGINE_GPU_CAPTURE_THREAD),
+                               "cuStreamBeginCapture", &gpu->failure);
+}
+
+void *engine_gpu_collected(struct engine_gpu *gpu)
+{
+    void *graph = NULL, *prepared = NULL;
+    const int result = gpu->driver.capture_end(gpu->stream, &graph);
+    if (engine_gpu_check(&gpu->driver, result, "cuStreamEndCapture", &gpu->failure))
+        (void)engine_gpu_check(&gpu->driver,
+                               gpu->driver.graph_prepare(&prepared, graph, NULL, NULL, 0),
+                               "cuGraphInstantiate", &gpu->failure);
+    if (graph) (void)gpu->driver.graph_free(graph);
+    return prepared;
+}
+
+void engine_gpu_collected_free(struct engine_gpu *gpu, void *graph)
+{
+    if (gpu->driver.context_set(gpu->context) == 0) (void)gpu->driver.prepared_free(graph);
+}
+
+void engine_gpu_replay(struct engine_gpu *gpu, void *graph)
+{
+    if (enter(gpu))
+        (void)engine_gpu_check(&gpu->driver, gpu->driver.graph_start(graph, gpu->stream),
+                               "cuGraphLaunch", &gpu->failure);
+}
+
 bool engine_gpu_wait(struct engine_gpu *gpu, struct base_error *err)
 {
     if (enter(gpu))
@@ -179,6 +240,13 @@ void engine_gpu_buffer_free(struct engine_buffer *buffer)
         (void)gpu->driver.memory_free(address_of(buffer->base));
 }
 
+bool engine_gpu_read_facts(struct engine_gpu *gpu, struct engine_gpu_facts *out,
+                           struct base_error *err)
+{
+    *out = gpu->facts;
+    return enter(gpu) ? read_free(&gpu->driver, &out->free, err) : engine_gpu_wait(gpu, err);
+}
+
 /* The driver copies from pageable memory before it returns. */
 void engine_gpu_write(const struct engine_place *place, char *to, const void *from, uint64_t size)
 {
@@ -186,6 +254,13 @@ void engine_gpu_write(const struct engine_place *place, char *to, const void *fr
     if (!enter(gpu)) return;
     (void)engine_gpu_check(&gpu->driver, gpu->driver.write(address_of(to), from, size, gpu->stream),
                            "cuMemcpyHtoDAsync", &gpu->failure);
+}
+
+void engine_gpu_copy(struct engine_gpu *gpu, char *to, const char *from, uint64_t size)
+{
+    if (!enter(gpu)) return;
+    const int result = gpu->driver.copy(address_of(to), address_of(from), size, gpu->stream);
+    (void)engine_gpu_check(&gpu->driver, result, "cuMemcpyDtoDAsync", &gpu->failure);
 }
 
 /* Gives zeros after a failure, which the next run reports. */

@@ -14,9 +14,22 @@
 enum engine_gpu_kernel {
     ENGINE_GPU_KERNEL_MAP,
     ENGINE_GPU_KERNEL_NORM,
+    ENGINE_GPU_KERNEL_NORM_LONG,
+    ENGINE_GPU_KERNEL_SUM_ROWS,
+    ENGINE_GPU_KERNEL_SOFT_MAX,
+    ENGINE_GPU_KERNEL_CHOOSE_EXPERTS,
+    ENGINE_GPU_KERNEL_EXPERT_WEIGHTS,
+    ENGINE_GPU_KERNEL_EXPERT_SUM,
     ENGINE_GPU_KERNEL_ROPE,
     ENGINE_GPU_KERNEL_SET_KV,
     ENGINE_GPU_KERNEL_ATTENTION,
+    ENGINE_GPU_KERNEL_SSM_CONV,
+    ENGINE_GPU_KERNEL_SSM_SCAN,
+    ENGINE_GPU_KERNEL_WKV6,
+    ENGINE_GPU_KERNEL_WKV7,
+    ENGINE_GPU_KERNEL_GATED_DELTA,
+    ENGINE_GPU_KERNEL_MUL_MAT_TRANSPOSED,
+    ENGINE_GPU_KERNEL_ADD_LOW_RANK,
     ENGINE_GPU_KERNELS
 };
 
@@ -41,14 +54,22 @@ struct engine_gpu_grid {
 void engine_gpu_launch(struct engine_gpu *gpu, void *kernel, const struct engine_gpu_grid *grid,
                        const void *arguments);
 
+/* Starts nothing of what follows, but collects it as a graph; engine_gpu_collected ends that and
+ * returns the graph, or NULL after a failure. The caller frees it by engine_gpu_collected_free. */
+void engine_gpu_collect(struct engine_gpu *gpu);
+void *engine_gpu_collected(struct engine_gpu *gpu);
+void engine_gpu_collected_free(struct engine_gpu *gpu, void *graph);
+void engine_gpu_replay(struct engine_gpu *gpu, void *graph); /* all that it collected */
+
 /* Waits until all work is done; false with the first failure since the GPU was opened. */
 bool engine_gpu_wait(struct engine_gpu *gpu, struct base_error *err);
 
-/* Functions of the backend (engine/backend.h). */
+/* Functions of the backend (engine/backend.h), and a copy within the GPU's memory. */
 bool engine_gpu_buffer_new(const struct engine_place *place, uint64_t size,
                            struct engine_buffer *out, struct base_error *err);
 void engine_gpu_buffer_free(struct engine_buffer *buffer);
 void engine_gpu_write(const struct engine_place *place, char *to, const void *from, uint64_t size);
+void engine_gpu_copy(struct engine_gpu *gpu, char *to, const char *from, uint64_t size);
 void engine_gpu_read(const struct engine_place *place, void *to, const char *from, uint64_t size);
 
 #endif

@@ -68,9 +68,9 @@ static void launch(struct engine_gpu *gpu, const struct engine_tensor *node, cha
             .a = columns,
             .out = (float *)(void *)out,
         };
-        const struct engine_gpu_grid grid = {quant_gpu_gemv_blocks(w->type, w->ne[1]),
-                                             (uint32_t)p.x->ne[1], QUANT_GPU_THREADS,
-                                             sizeof(struct quant_gpu_terms)};
+        const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]);
+        const struct engine_gpu_grid grid = {shape.blocks, (uint32_t)p.x->ne[1], shape.threads,
+                                             shape.shared};
         engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, &arguments);
         out += w->ne[1] * (int64_t)sizeof(float);
     }

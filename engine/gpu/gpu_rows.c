@@ -1,48 +1,29 @@
 /* engine/gpu/gpu_rows.c: the rows of ops other than products: which nodes a GPU computes, and how
  * it starts their kernels (engine/gpu/device/gpu_ops.h). */
-#include "engine/gpu/device/gpu_ops.h"
-#include "engine/gpu/gpu_op.h"
-#include "engine/graph_internal.h"
+#include "engine/alibi.h"
+#include "engine/gpu/gpu_arguments.h"
 #include "engine/op_sources.h"
 #include "engine/ops.h"
 
 #define LOG2_E 0x1.715476p+0f
 
-/* The tensor for device code; t may be NULL. */
-static struct engine_gpu_tensor described(const struct engine_tensor *t)
-{
-    struct engine_gpu_tensor out = {0};
-    for (int i = 0; t && i < ENGINE_DIMS; i++) {
-        out.ne[i] = t->ne[i];
-        out.nb[i] = t->nb[i];
-    }
-    out.data = t ? t->data : NULL;
-    return out;
-}
-
-static bool is_float(const struct engine_tensor *t)
-{
-    return !t || engine_tensor_is(t, QUANT_F32);
-}
-
-static bool has_float_sources(const struct engine_tensor *node)
-{
-    bool ok = true;
-    for (int i = 0; i < ENGINE_MAX_SRC; i++) ok = ok && is_float(node->src[i]);
-    return ok;
-}
-
 /* ---- Elements ---- */
+
+/* Whether t has the node's shape, and both have no gaps; t may be NULL. */
+static bool is_alike(const struct engine_tensor *node, const struct engine_tensor *t)
+{
+    return !t || (engine_tensor_same_shape(node, t) && engine_tensor_contiguous(t));
+}
 
 static void start_map(struct engine_gpu *gpu, const struct engine_tensor *node,
                       struct engine_gpu_map arguments)
 {
-    arguments.out = described(node);
-    arguments.a = described(node->src[0]);
-    arguments.b = described(node->src[1]);
-    const struct engine_gpu_grid grid = {engine_gpu_map_blocks(&arguments.out), 1,
-                                         ENGINE_GPU_THREADS, 0};
-    engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_MAP], &grid, &arguments);
+    arguments.out = engine_gpu_tensor_of(node);
+    arguments.a = engine_gpu_tensor_of(node->src[0]);
+    arguments.b = engine_gpu_tensor_of(node->src[1]);
+    arguments.plain = arguments.f < ENGINE_GPU_COPY && engine_tensor_contiguous(node) &&
+                      is_alike(node, node->src[0]) && is_alike(node, node->src[1]);
+    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_MAP, engine_gpu_map_blocks(&arguments.out), &arguments);
 }
 
 /* Defines the row of an op with the members of its arguments. */
@@ -56,21 +37,36 @@ static void start_map(struct engine_gpu *gpu, const struct engine_tensor *node,
     const struct engine_gpu_op engine_gpu_op_##name = {                                            \
         .op = &engine_op_##name, .supports = (supports_), .launch = name##_launch};
 
-MAP_OP(add, has_float_sources, .f = ENGINE_GPU_ADD)
-MAP_OP(sub, has_float_sources, .f = ENGINE_GPU_SUB)
-MAP_OP(mul, has_float_sources, .f = ENGINE_GPU_MUL)
-MAP_OP(div, has_float_sources, .f = ENGINE_GPU_DIV)
-MAP_OP(glu, has_float_sources, .f = ENGINE_GPU_GLU, .unary = node->params.unary)
-MAP_OP(unary, has_float_sources, .f = ENGINE_GPU_UNARY, .unary = node->params.unary)
-MAP_OP(scale, has_float_sources, .f = ENGINE_GPU_SCALE, .x = node->params.scale.scale,
+MAP_OP(add, engine_gpu_has_floats, .f = ENGINE_GPU_ADD)
+MAP_OP(sub, engine_gpu_has_floats, .f = ENGINE_GPU_SUB)
+MAP_OP(mul, engine_gpu_has_floats, .f = ENGINE_GPU_MUL)
+MAP_OP(div, engine_gpu_has_floats, .f = ENGINE_GPU_DIV)
+MAP_OP(glu, engine_gpu_has_floats, .f = ENGINE_GPU_GLU, .unary = node->params.unary)
+MAP_OP(unary, engine_gpu_has_floats, .f = ENGINE_GPU_UNARY, .unary = node->params.unary)
+MAP_OP(scale, engine_gpu_has_floats, .f = ENGINE_GPU_SCALE, .x = node->params.scale.scale,
        .y = node->params.scale.bias)
-MAP_OP(clamp, has_float_sources, .f = ENGINE_GPU_CLAMP, .x = node->params.clamp.low,
+MAP_OP(clamp, engine_gpu_has_floats, .f = ENGINE_GPU_CLAMP, .x = node->params.clamp.low,
        .y = node->params.clamp.high)
-MAP_OP(softcap, has_float_sources, .f = ENGINE_GPU_SOFTCAP, .x = node->params.softcap)
+MAP_OP(softcap, engine_gpu_has_floats, .f = ENGINE_GPU_SOFTCAP, .x = node->params.softcap)
+MAP_OP(glu_clamp, engine_gpu_has_floats, .f = ENGINE_GPU_GLU_CLAMP,
+       .unary = node->params.glu_clamp.f, .x = node->params.glu_clamp.limit,
+       .y = node->params.glu_clamp.offset)
+MAP_OP(repeat, engine_gpu_has_floats, .f = ENGINE_GPU_COPY)
+MAP_OP(concat, engine_gpu_has_floats, .f = ENGINE_GPU_CONCAT, .dim = node->params.concat)
+
+/* Elements of four bytes, without a conversion. */
+static bool copy_supports(const struct engine_tensor *node)
+{
+    return node->type == node->src[0]->type &&
+           (engine_tensor_is(node, QUANT_F32) || engine_tensor_is(node, QUANT_I32));
+}
+
+MAP_OP(copy, copy_supports, .f = ENGINE_GPU_COPY)
+MAP_OP(cast, copy_supports, .f = ENGINE_GPU_COPY)
 
 static bool get_rows_supports(const struct engine_tensor *node)
 {
-    return is_float(node->src[0]);
+    return engine_gpu_is_float(node->src[0]);
 }
 
 MAP_OP(get_rows, get_rows_supports, .f = ENGINE_GPU_GET_ROWS)
@@ -81,16 +77,21 @@ static void start_norm(struct engine_gpu *gpu, const struct engine_tensor *node,
                        enum engine_gpu_norm_kind kind)
 {
     const struct engine_gpu_norm arguments = {
-        .out = described(node),
-        .a = described(node->src[0]),
-        .weight = described(node->src[1]),
-        .bias = described(node->src[2]),
+        .out = engine_gpu_tensor_of(node),
+        .a = engine_gpu_tensor_of(node->src[0]),
+        .weight = engine_gpu_tensor_of(node->src[1]),
+        .bias = engine_gpu_tensor_of(node->src[2]),
         .kind = kind,
         .eps = node->params.norm.eps,
     };
-    const struct engine_gpu_grid grid = {engine_gpu_row_blocks(engine_tensor_rows(node)), 1,
-                                         ENGINE_GPU_THREADS, 0};
-    engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_NORM], &grid, &arguments);
+    const struct engine_gpu_grid grid = {(uint32_t)engine_tensor_rows(node), 1,
+                                         ENGINE_GPU_LONG_THREADS,
+                                         sizeof(struct engine_gpu_norm_memory)};
+    if (node->ne[0] >= ENGINE_GPU_LONG_ROW)
+        engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_NORM_LONG], &grid, &arguments);
+    else
+        engine_gpu_start(gpu, ENGINE_GPU_KERNEL_NORM,
+                         engine_gpu_row_blocks(engine_tensor_rows(node)), &arguments);
 }
 
 #define NORM_OP(name, kind)                                                                        \
@@ -101,11 +102,42 @@ static void start_norm(struct engine_gpu *gpu, const struct engine_tensor *node,
         start_norm(gpu, node, kind);                                                               \
     }                                                                                              \
     const struct engine_gpu_op engine_gpu_op_##name = {                                            \
-        .op = &engine_op_##name, .supports = has_float_sources, .launch = name##_launch};
+        .op = &engine_op_##name, .supports = engine_gpu_has_floats, .launch = name##_launch};
 
 NORM_OP(norm, ENGINE_GPU_NORM)
 NORM_OP(rms_norm, ENGINE_GPU_RMS_NORM)
 NORM_OP(l2_norm, ENGINE_GPU_L2_NORM)
+
+static void sum_rows_launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch)
+{
+    (void)scratch;
+    const struct engine_gpu_sum_rows arguments = {engine_gpu_tensor_of(node),
+                                                  engine_gpu_tensor_of(node->src[0])};
+    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_SUM_ROWS,
+                     engine_gpu_half_blocks(engine_tensor_rows(node)), &arguments);
+}
+
+const struct engine_gpu_op engine_gpu_op_sum_rows = {
+    .op = &engine_op_sum_rows, .supports = engine_gpu_has_floats, .launch = sum_rows_launch};
+
+/* Without a mask or sinks. */
+static bool soft_max_supports(const struct engine_tensor *node)
+{
+    return engine_gpu_is_float(node->src[0]) && !node->src[1] && !node->src[2];
+}
+
+static void soft_max_launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch)
+{
+    (void)scratch;
+    const struct engine_gpu_soft_max arguments = {engine_gpu_tensor_of(node),
+                                                  engine_gpu_tensor_of(node->src[0]),
+                                                  node->params.soft_max.scale};
+    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_SOFT_MAX,
+                     engine_gpu_half_blocks(engine_tensor_rows(node)), &arguments);
+}
+
+const struct engine_gpu_op engine_gpu_op_soft_max = {
+    .op = &engine_op_soft_max, .supports = soft_max_supports, .launch = soft_max_launch};
 
 /* ---- Positions ---- */
 
@@ -113,53 +145,50 @@ static void rope_launch(struct engine_gpu *gpu, const struct engine_tensor *node
 {
     (void)scratch;
     const struct engine_gpu_rope arguments = {
-        .out = described(node),
-        .a = described(node->src[0]),
-        .table = described(node->src[1]),
+        .out = engine_gpu_tensor_of(node),
+        .a = engine_gpu_tensor_of(node->src[0]),
+        .table = engine_gpu_tensor_of(node->src[1]),
         .normal = node->params.rope.kind == ENGINE_ROPE_NORMAL,
     };
-    const struct engine_gpu_grid grid = {engine_gpu_map_blocks(&arguments.out), 1,
-                                         ENGINE_GPU_THREADS, 0};
-    engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_ROPE], &grid, &arguments);
+    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_ROPE, engine_gpu_map_blocks(&arguments.out),
+                     &arguments);
 }
 
 const struct engine_gpu_op engine_gpu_op_rope = {
-    .op = &engine_op_rope, .supports = has_float_sources, .launch = rope_launch};
+    .op = &engine_op_rope, .supports = engine_gpu_has_floats, .launch = rope_launch};
 
 /* ---- Keys and values ---- */
 
 static bool set_kv_supports(const struct engine_tensor *node)
 {
-    return is_float(node->src[0]);
+    return engine_gpu_is_float(node->src[0]);
 }
 
 static void set_kv_launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch)
 {
     (void)scratch;
     const struct engine_gpu_set_kv arguments = {
-        .cache = described(node),
-        .x = described(node->src[0]),
-        .slots = described(node->src[2]),
+        .cache = engine_gpu_tensor_of(node),
+        .x = engine_gpu_tensor_of(node->src[0]),
+        .slots = engine_gpu_tensor_of(node->src[2]),
         .values = node->params.set_kv_q16.what == ENGINE_KV_Q16_VALUES,
         .bfloat = quant_type_by_id(node->params.set_kv_q16.as)->act->layout == QUANT_LAYOUT_BF16,
     };
-    const struct engine_gpu_grid grid = {engine_gpu_row_blocks(engine_tensor_rows(node->src[0])), 1,
-                                         ENGINE_GPU_THREADS, 0};
-    engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_SET_KV], &grid, &arguments);
+    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_SET_KV,
+                     engine_gpu_row_blocks(engine_tensor_rows(node->src[0])), &arguments);
 }
 
 const struct engine_gpu_op engine_gpu_op_set_kv_q16 = {
     .op = &engine_op_set_kv_q16, .supports = set_kv_supports, .launch = set_kv_launch};
 
-/* Caches of int16 groups, without what changes scores: a bound, ALiBi, biases, or sinks. */
+/* Caches of int16 groups. */
 static bool attention_supports(const struct engine_tensor *node)
 {
     const struct engine_attention *p = &node->params.attention;
     const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
     return engine_tensor_is(node->src[ENGINE_ATTENTION_K], QUANT_I8) &&
-           engine_tensor_is(node->src[ENGINE_ATTENTION_V], QUANT_I8) && p->softcap == 0.0f &&
-           p->max_alibi == 0.0f && !node->src[ENGINE_ATTENTION_SINKS] &&
-           !node->src[ENGINE_ATTENTION_RELATIVE] && is_float(q) &&
+           engine_tensor_is(node->src[ENGINE_ATTENTION_V], QUANT_I8) && engine_gpu_is_float(q) &&
+           (p->max_alibi == 0.0f || q->ne[1] <= ENGINE_GPU_ATTENTION_SLOPES) &&
            engine_tensor_row_contiguous(q) && q->ne[0] <= ENGINE_GPU_ATTENTION_SIZE &&
            p->dv <= ENGINE_GPU_ATTENTION_SIZE;
 }
@@ -168,20 +197,30 @@ static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor 
                              char *scratch)
 {
     (void)scratch;
+    const struct engine_attention *p = &node->params.attention;
     const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
-    const struct engine_gpu_attention arguments = {
-        .out = described(node),
-        .q = described(q),
-        .k = described(node->src[ENGINE_ATTENTION_K]),
-        .v = described(node->src[ENGINE_ATTENTION_V]),
-        .ranges = described(node->src[ENGINE_ATTENTION_RANGE]),
-        .tables = described(node->src[ENGINE_ATTENTION_TABLES]),
+    const struct engine_tensor *relative = node->src[ENGINE_ATTENTION_RELATIVE];
+    const bool direct = p->softcap == 0.0f && p->max_alibi == 0.0f && !relative;
+    struct engine_gpu_attention arguments = {
+        .out = engine_gpu_tensor_of(node),
+        .q = engine_gpu_tensor_of(q),
+        .k = engine_gpu_tensor_of(node->src[ENGINE_ATTENTION_K]),
+        .v = engine_gpu_tensor_of(node->src[ENGINE_ATTENTION_V]),
+        .ranges = engine_gpu_tensor_of(node->src[ENGINE_ATTENTION_RANGE]),
+        .tables = engine_gpu_tensor_of(node->src[ENGINE_ATTENTION_TABLES]),
+        .sinks = engine_gpu_tensor_of(node->src[ENGINE_ATTENTION_SINKS]),
+        .relative = engine_gpu_tensor_of(relative),
         .n_slots = engine_kv_slots(node->src[ENGINE_ATTENTION_K]),
-        .scale = node->params.attention.scale * LOG2_E,
+        .scale = direct ? p->scale * LOG2_E : p->scale,
+        .direct = direct,
+        .softcap = p->softcap,
     };
-    const struct engine_gpu_grid grid = {(uint32_t)q->ne[1], (uint32_t)q->ne[2],
-                                         ENGINE_GPU_ATTENTION_THREADS,
-                                         sizeof(struct engine_gpu_attention_memory)};
+    for (int64_t h = 0; p->max_alibi != 0.0f && h < q->ne[1]; h++)
+        arguments.slope[h] = engine_alibi_slope(p->max_alibi, h, q->ne[1]);
+    const struct engine_gpu_grid grid = {
+        (uint32_t)q->ne[1], (uint32_t)q->ne[2], ENGINE_GPU_ATTENTION_THREADS,
+        (uint32_t)(sizeof(struct engine_gpu_attention_memory) +
+                   ENGINE_GPU_ATTENTION_SUBS * node->params.attention.dv * sizeof(int32_t))};
     engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_ATTENTION], &grid, &arguments);
 }
 

@@ -41,12 +41,13 @@ static bool compile(const struct engine_gpu_driver *driver, const char *path, vo
                     struct base_error *err)
 {
     size_t ptx_size, size;
-    const char *ptx = engine_gpu_code(&ptx_size);
+    char *ptx = engine_gpu_code_unpack(&ptx_size, err);
     void *link = NULL, *code;
-    bool ok = engine_gpu_check(driver, driver->link_new(0, NULL, NULL, &link), "cuLinkCreate", err);
+    bool ok = ptx &&
+              engine_gpu_check(driver, driver->link_new(0, NULL, NULL, &link), "cuLinkCreate", err);
     for (size_t at = 0; ok && at < ptx_size; at += strlen(ptx + at) + 1)
         ok = engine_gpu_check(driver,
-                              driver->link_add(link, ENGINE_GPU_LINK_PTX, (void *)(ptx + at),
+                              driver->link_add(link, ENGINE_GPU_LINK_PTX, ptx + at,
                                                strlen(ptx + at) + 1, "infer", 0, NULL, NULL),
                               "cuLinkAddData", err);
     ok = ok &&
@@ -54,6 +55,7 @@ static bool compile(const struct engine_gpu_driver *driver, const char *path, vo
          engine_gpu_check(driver, driver->module_load(module, code), "cuModuleLoadData", err);
     if (ok && path) store(path, code, size);
     if (link) (void)driver->link_free(link);
+    free(ptx);
     return ok;
 }
 
@@ -63,10 +65,10 @@ bool engine_gpu_machine_code(const struct engine_gpu_driver *driver,
 {
     char path[BASE_PATH_SIZE];
     size_t size;
-    const char *ptx = engine_gpu_code(&size);
+    const void *code = engine_gpu_code(&size);
     if (!cache) return compile(driver, NULL, module, err);
     snprintf(path, sizeof path, "%s/gpu-%016llx-sm_%d%d-%d", cache,
-             (unsigned long long)base_checksum(ptx, size, 0), facts->major, facts->minor,
+             (unsigned long long)base_checksum(code, size, 0), facts->major, facts->minor,
              facts->driver);
     return load_file(driver, path, module) || compile(driver, path, module, err);
 }

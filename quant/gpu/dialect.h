@@ -19,11 +19,14 @@
 #ifndef QUANT_GPU_DIALECT_H
 #define QUANT_GPU_DIALECT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum { GPU_WARP = 32 };
 
 #if defined(__NVPTX__)
+
+#define GPU_UNROLL _Pragma("unroll")
 
 static inline int gpu_thread(void)
 {
@@ -55,6 +58,52 @@ static inline uint32_t gpu_shuffle_xor(uint32_t x, int mask)
     return (uint32_t)__nvvm_shfl_sync_bfly_i32(~0u, (int)x, mask, GPU_WARP - 1);
 }
 
+static inline int gpu_dot4(uint32_t a, uint32_t b, int sum)
+{
+    __asm__("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
+
+static inline int gpu_dot4_signed(uint32_t a, uint32_t b, int sum)
+{
+    __asm__("dp4a.s32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
+
+static inline uint32_t gpu_funnel(uint32_t low, uint32_t high, int bits)
+{
+    uint32_t out;
+    __asm__("shf.r.wrap.b32 %0, %1, %2, %3;" : "=r"(out) : "r"(low), "r"(high), "r"(bits));
+    return out;
+}
+
+static inline uint32_t gpu_choose(uint32_t low, uint32_t high, uint32_t which)
+{
+    uint32_t out;
+    __asm__("prmt.b32 %0, %1, %2, %3;" : "=r"(out) : "r"(low), "r"(high), "r"(which));
+    return out;
+}
+
+static inline uint32_t gpu_shared_address(const void *shared)
+{
+    return (uint32_t)(uintptr_t)(__attribute__((address_space(3))) const char *)shared;
+}
+
+static inline void gpu_copy16(void *shared, const void *from)
+{
+    __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                     :
+                     : "r"(gpu_shared_address(shared)), "l"(from)
+                     : "memory");
+}
+
+static inline void gpu_copies_end(void)
+{
+    __asm__ volatile("cp.async.commit_group;" : : : "memory");
+}
+
+#define gpu_copies_wait(n) __asm__ volatile("cp.async.wait_group %0;" : : "n"(n) : "memory")
+
 extern __attribute__((address_space(3), aligned(16))) char gpu_shared_memory[];
 static inline void *gpu_shared(void)
 {
@@ -68,6 +117,8 @@ static inline void *gpu_shared(void)
 
 #else /* test/emulator.c defines these functions */
 
+#define GPU_UNROLL /* before a loop whose arrays must become registers */
+
 int gpu_thread(void);  /* of this thread in its block */
 int gpu_block(void);   /* of this block in its grid, first coordinate */
 int gpu_block_y(void); /* second coordinate */
@@ -77,8 +128,25 @@ void gpu_sync_warp(void);
 uint32_t gpu_shuffle_xor(uint32_t x, int mask);
 void *gpu_shared(void); /* the block's memory, of the size that the host states; not zeroed */
 
-/* Defines the kernel `name`, whose arguments are a struct args p. */
+/* sum + the products of the four bytes of a, unsigned or signed, and of b, signed. */
+int gpu_dot4(uint32_t a, uint32_t b, int sum);
+int gpu_dot4_signed(uint32_t a, uint32_t b, int sum);
+/* Bits `bits` .. `bits` + 31 of high:low, bits < 32. */
+uint32_t gpu_funnel(uint32_t low, uint32_t high, int bits);
+/* Byte i is that byte of high:low whose number is in bits 4i .. 4i + 2 of `which`, i < 4; bit
+ * 4i + 3 must be 0. */
+uint32_t gpu_choose(uint32_t low, uint32_t high, uint32_t which);
+/* Starts a copy of 16 bytes to shared memory; both addresses are multiples of 16. The copies that a
+ * thread has started since the last gpu_copies_end are a group. gpu_copies_wait waits for this
+ * thread's groups but the last n, a constant; others see their bytes after a synchronization. */
+void gpu_copy16(void *shared, const void *from);
+void gpu_copies_end(void);
+void gpu_copies_wait(int n);
+
+/* Defines the kernel `name`, whose arguments are a struct args p, and their size. */
 #define GPU_KERNEL(name, args)                                                                     \
+    extern const size_t name##_arguments;                                                          \
+    const size_t name##_arguments = sizeof(struct args);                                           \
     void name(const void *arguments);                                                              \
     static void name##_body(const struct args p);                                                  \
     void name(const void *arguments)                                                               \

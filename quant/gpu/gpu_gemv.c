@@ -1,4 +1,5 @@
-/* quant/gpu/gpu_gemv.c: device code: products of rows with columns, for each type of weights.
+/* quant/gpu/gpu_gemv.c: device code: products of rows with columns, for the types of weights that
+ * gpu_gemv_staged.c does not have.
  *
  * The arithmetic is that of the types' own headers, inlined. In types with blocks, the lanes of a
  * warp compute terms v of 8 rows into shared memory, in any order, because no term depends on
@@ -10,16 +11,9 @@
  *
  * In float types, 16 lanes have the 16 sums of a row, and add them as a tree. */
 #include "quant/act.h"
-#include "quant/block32/iq4_nl.h"
-#include "quant/block32/mxfp4.h"
 #include "quant/block32/q1_0.h"
 #include "quant/block32/q2_0.h"
-#include "quant/block32/q4_0.h"
-#include "quant/block32/q4_1.h"
-#include "quant/block32/q5_0.h"
-#include "quant/block32/q5_1.h"
 #include "quant/block32/q6_0.h"
-#include "quant/block32/q8_0.h"
 #include "quant/block32/q8_1.h"
 #include "quant/float/bf16.h"
 #include "quant/float/nvfp4.h"
@@ -45,15 +39,9 @@
 #include "quant/super/iq4_ks.h"
 #include "quant/super/iq4_kss.h"
 #include "quant/super/iq4_kt.h"
-#include "quant/super/iq4_xs.h"
 #include "quant/super/iq5_k.h"
 #include "quant/super/iq5_ks.h"
 #include "quant/super/iq6_k.h"
-#include "quant/super/q2_k.h"
-#include "quant/super/q3_k.h"
-#include "quant/super/q4_k.h"
-#include "quant/super/q5_k.h"
-#include "quant/super/q6_k.h"
 #include "quant/super/q8_k.h"
 #include "quant/super/tq1_0.h"
 #include "quant/super/tq2_0.h"
@@ -74,12 +62,13 @@ QUANT_INLINE void gemv_blocks(const struct quant_gpu_gemv *p, int64_t block_len,
     const int64_t first = ((int64_t)gpu_block() * QUANT_GPU_WARPS + gpu_warp()) * QUANT_GPU_ROWS;
     const int n_rows =
         p->n_rows - first < QUANT_GPU_ROWS ? (int)(p->n_rows - first) : QUANT_GPU_ROWS;
-    const struct quant_act a = quant_gpu_column(&p->a, gpu_block_y());
-    float(*v)[QUANT_GPU_TERMS + 1] = terms->v[gpu_warp()], acc = 0.0f;
-    for (int64_t b = 0; b < n_blocks; b += QUANT_GPU_TERMS) {
+    const struct quant_gpu_factors of = quant_gpu_factors(p, gpu_block_y());
+    float(*v)[QUANT_GPU_TERMS + 1] = terms->v[gpu_warp()];
+    float acc = of.w ? 0.0f : quant_float_of(0x7fc00000);
+    for (int64_t b = 0; of.w && b < n_blocks; b += QUANT_GPU_TERMS) {
         const int n = n_blocks - b < QUANT_GPU_TERMS ? (int)(n_blocks - b) : QUANT_GPU_TERMS;
         for (int i = gpu_lane(); i < n_rows * n; i += GPU_WARP)
-            v[i / n][i % n] = term(p->w + (first + i / n) * p->row_bytes, b + i % n, &a);
+            v[i / n][i % n] = term(of.w + (first + i / n) * p->row_bytes, b + i % n, &of.a);
         gpu_sync_warp(); /* all terms are written */
         if (gpu_lane() < n_rows)
             for (int i = 0; i < n; i++) acc += v[gpu_lane()][i];
@@ -102,22 +91,10 @@ QUANT_INLINE void gemv_blocks(const struct quant_gpu_gemv *p, int64_t block_len,
 #define GEMV_SUPER(NAME)                                                                           \
     GEMV_BLOCKS(NAME, 256, super_term(&NAME##_layout, NAME##_expand, row, b, a))
 
-GEMV_32(q4_0)
-GEMV_32(q4_1)
-GEMV_32(q5_0)
-GEMV_32(q5_1)
-GEMV_32(q8_0)
 GEMV_32(q8_1)
-GEMV_32(iq4_nl)
-GEMV_32(mxfp4)
 GEMV_32(q6_0)
 GEMV_LONG(q1_0)
 GEMV_LONG(q2_0)
-GEMV_SUPER(q2_k)
-GEMV_SUPER(q3_k)
-GEMV_SUPER(q4_k)
-GEMV_SUPER(q5_k)
-GEMV_SUPER(q6_k)
 GEMV_SUPER(q8_k)
 GEMV_SUPER(iq1_s)
 GEMV_SUPER(iq1_m)
@@ -126,7 +103,6 @@ GEMV_SUPER(iq2_xs)
 GEMV_SUPER(iq2_s)
 GEMV_SUPER(iq3_xxs)
 GEMV_SUPER(iq3_s)
-GEMV_SUPER(iq4_xs)
 GEMV_SUPER(tq1_0)
 GEMV_SUPER(tq2_0)
 GEMV_SUPER(iq2_k)
@@ -154,9 +130,10 @@ QUANT_INLINE void gemv_lanes(const struct quant_gpu_gemv *p, sum_of *sum_of_lane
 {
     const int64_t warp = (int64_t)gpu_block() * QUANT_GPU_WARPS + gpu_warp(),
                   row = warp * QUANT_GPU_FLOAT_ROWS + gpu_lane() / 16;
-    const struct quant_act a = quant_gpu_column(&p->a, gpu_block_y());
-    float sum = 0.0f;
-    if (row < p->n_rows) sum = sum_of_lane(p->k, p->w + row * p->row_bytes, &a, gpu_lane() % 16);
+    const struct quant_gpu_factors of = quant_gpu_factors(p, gpu_block_y());
+    float sum = of.w ? 0.0f : quant_float_of(0x7fc00000);
+    if (of.w && row < p->n_rows)
+        sum = sum_of_lane(p->k, of.w + row * p->row_bytes, &of.a, gpu_lane() % 16);
     for (int h = 8; h; h /= 2) sum += quant_float_of(gpu_shuffle_xor(quant_bits_of(sum), h));
     if (row < p->n_rows && gpu_lane() % 16 == 0) p->out[gpu_block_y() * p->out_stride + row] = sum;
 }

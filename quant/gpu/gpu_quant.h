@@ -53,15 +53,39 @@ struct quant_gpu_quantize {
     struct quant_gpu_columns to;
 };
 
+/* Which of n matrices, `bytes` apart, a column is multiplied with: number ids[c / per * stride +
+ * c % per] for column c, whose results are NaN if it is out of range; without ids, number c / per.
+ * Its elements are those of column c / repeat of x. All zero: one matrix. */
+struct quant_gpu_matrices {
+    const int32_t *ids;
+    int64_t per, stride, n, bytes, repeat;
+};
+
 /* quant_gpu_gemv_TYPE: out[c * out_stride + r] = row r times column c (quant/quant.h, canonical
- * arithmetic). Grid: x: quant_gpu_gemv_blocks(type, n_rows), y: columns; QUANT_GPU_THREADS threads;
- * shared memory: struct quant_gpu_terms. */
+ * arithmetic). Grid: quant_gpu_gemv_shape, y: columns. It reads up to
+ * 15 bytes before and after the rows, in the same 16 bytes as theirs. */
 struct quant_gpu_gemv {
     int64_t k, n_rows, row_bytes, out_stride;
     const uint8_t *w;
     struct quant_gpu_columns a;
     float *out;
+    struct quant_gpu_matrices by;
 };
+
+struct quant_gpu_factors {
+    const uint8_t *w; /* row 0; NULL: the results are NaN */
+    struct quant_act a;
+};
+
+/* What the results of column c are products of. */
+static inline struct quant_gpu_factors quant_gpu_factors(const struct quant_gpu_gemv *p, int c)
+{
+    const struct quant_gpu_matrices *by = &p->by;
+    if (!by->per) return (struct quant_gpu_factors){p->w, quant_gpu_column(&p->a, c)};
+    const int64_t m = by->ids ? by->ids[c / by->per * by->stride + c % by->per] : c / by->per;
+    return (struct quant_gpu_factors){m >= 0 && m < by->n ? p->w + m * by->bytes : NULL,
+                                      quant_gpu_column(&p->a, (int)(c / by->repeat))};
+}
 
 enum {
     QUANT_GPU_WARPS = 4, /* of a block */
@@ -75,6 +99,66 @@ struct quant_gpu_terms {
     float v[QUANT_GPU_WARPS][QUANT_GPU_ROWS][QUANT_GPU_TERMS + 1]; /* + 1: other memory banks */
 };
 
+/* Types whose rows are copied to shared memory, where `lanes` lanes of a warp compute a block
+ * (gpu_gemv_staged.c). A block of threads has QUANT_GPU_STAGED_ROWS rows; in a round, each of its
+ * warps computes a step: the 32 / lanes blocks that its lanes can. */
+enum {
+    QUANT_GPU_STAGED_ROWS = 4,
+    QUANT_GPU_STAGED_WARPS = 8,      /* at most */
+    QUANT_GPU_STAGED_MOST = 48 << 10 /* bytes of shared memory */
+};
+#define QUANT_GPU_STAGED(TYPE)                                                                     \
+    TYPE(Q4_0, 1)                                                                                  \
+    TYPE(Q4_1, 1)                                                                                  \
+    TYPE(Q5_0, 1)                                                                                  \
+    TYPE(Q5_1, 1)                                                                                  \
+    TYPE(Q8_0, 1)                                                                                  \
+    TYPE(IQ4_NL, 1)                                                                                \
+    TYPE(MXFP4, 1)                                                                                 \
+    TYPE(Q2_K, 4)                                                                                  \
+    TYPE(Q3_K, 4)                                                                                  \
+    TYPE(Q4_K, 4)                                                                                  \
+    TYPE(Q5_K, 4)                                                                                  \
+    TYPE(Q6_K, 4)                                                                                  \
+    TYPE(IQ4_XS, 4)
+
+/* Lanes of a block; 0: the type is not staged. */
+static inline int quant_gpu_lanes(enum quant_id id)
+{
+#define QUANT_GPU_LANES(name, lanes)                                                               \
+    case QUANT_##name:                                                                             \
+        return lanes;
+    switch (id) {
+        QUANT_GPU_STAGED(QUANT_GPU_LANES)
+    default:
+        return 0;
+    }
+#undef QUANT_GPU_LANES
+}
+
+/* Bytes of a row in a step: at any offset from a multiple of 16, and 16 more. */
+static inline uint32_t quant_gpu_step_bytes(uint32_t block_bytes, int lanes)
+{
+    return (block_bytes * (uint32_t)(32 / lanes) + 15) / 16 * 16 + 32;
+}
+
+/* Bytes of shared memory: the steps of all warps, and the terms of two rounds. */
+static inline uint32_t quant_gpu_staged_bytes(uint32_t block_bytes, int lanes, int warps)
+{
+    return QUANT_GPU_STAGED_ROWS * (uint32_t)warps *
+           (quant_gpu_step_bytes(block_bytes, lanes) + 2 * (uint32_t)(32 / lanes) * 4);
+}
+
+/* The warps of a block for rows of n_blocks blocks: as few as the rounds need. */
+static inline int quant_gpu_staged_warps(uint32_t block_bytes, int lanes, int64_t n_blocks)
+{
+    const int64_t steps = (n_blocks * lanes + 31) / 32;
+    int most = QUANT_GPU_STAGED_WARPS;
+    while (quant_gpu_staged_bytes(block_bytes, lanes, most) > QUANT_GPU_STAGED_MOST) most--;
+    const int64_t rounds = (steps + most - 1) / most;
+    return (int)((steps + rounds - 1) / rounds);
+}
+
 static inline uint32_t quant_gpu_quantize_blocks(const struct quant_act_form *form, int64_t k)
 {
     const int64_t per_warp = form->sum_len ? form->block_len : form->rounded;
@@ -82,11 +166,23 @@ static inline uint32_t quant_gpu_quantize_blocks(const struct quant_act_form *fo
     return (uint32_t)((warps + QUANT_GPU_WARPS - 1) / QUANT_GPU_WARPS);
 }
 
-static inline uint32_t quant_gpu_gemv_blocks(const struct quant_type *type, int64_t n_rows)
+/* How the host starts quant_gpu_gemv_TYPE for n_rows rows of k elements. */
+struct quant_gpu_gemv_shape {
+    uint32_t blocks, threads, shared;
+};
+static inline struct quant_gpu_gemv_shape quant_gpu_gemv_shape(const struct quant_type *type,
+                                                               int64_t k, int64_t n_rows)
 {
-    const int64_t rows =
-        QUANT_GPU_WARPS * (type->act->sum_len ? QUANT_GPU_ROWS : QUANT_GPU_FLOAT_ROWS);
-    return (uint32_t)((n_rows + rows - 1) / rows);
+    const int lanes = quant_gpu_lanes(type->id);
+    const int warps = lanes ? quant_gpu_staged_warps(type->block_bytes, lanes, k / type->block_len)
+                            : QUANT_GPU_WARPS;
+    const int64_t rows = lanes                ? QUANT_GPU_STAGED_ROWS
+                         : type->act->sum_len ? QUANT_GPU_WARPS * QUANT_GPU_ROWS
+                                              : QUANT_GPU_WARPS * QUANT_GPU_FLOAT_ROWS;
+    return (struct quant_gpu_gemv_shape){
+        (uint32_t)((n_rows + rows - 1) / rows), 32 * (uint32_t)warps,
+        lanes ? quant_gpu_staged_bytes(type->block_bytes, lanes, warps)
+              : (uint32_t)sizeof(struct quant_gpu_terms)};
 }
 
 #endif

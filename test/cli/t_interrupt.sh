@@ -6,13 +6,16 @@
 env --default-signal=INT true 2>"$work/said" || { echo 'skip: env cannot restore SIGINT here'; finish; exit 0; }
 "$make_model" "$work/m.gguf" layers=2 embd=512 ff=2048 vocab=8192 ctx=200000 type=F32 || exit 1
 
+delay=0.4
+[ -z "$quick" ] || delay=0.25
+
 # stopped ARGS...: runs the program and sends SIGINT after $delay seconds. It has 10 seconds to end;
 # on an idle machine it takes a tenth of a second. (A shell starts background jobs with SIGINT
 # ignored.)
 stopped() {
     env --default-signal=INT "$INFER" "$@" <"${input:-/dev/null}" >"${output:-$work/out}" 2>"$work/err" &
     pid=$! n=0 last="$*, interrupted"
-    sleep "${delay:-0.4}"
+    sleep $delay
     kill -INT $pid 2>"$work/said" || bad "infer $last: ended before it was"
     while [ $n -lt 200 ] && kill -0 $pid 2>"$work/said"; do
         sleep 0.05
@@ -53,7 +56,7 @@ stopped tokenize -m "$work/m.gguf" -f "$work/text" --lines
 stopped tokenize -m "$work/m.gguf" -f "$work/ids" --decode
 
 begin an_interrupt_ends_quantizing
-"$make_model" "$work/large.gguf" layers=4 embd=1024 ff=4096 vocab=8192 type=F32 || exit 1
+"$make_model" "$work/large.gguf" layers="$([ -n "$quick" ] && echo 2 || echo 4)" embd=1024 ff=4096 vocab=8192 type=F32 || exit 1
 output=/dev/null stopped quantize "$work/large.gguf" - IQ3_S -t 1
 stopped quantize "$work/large.gguf" "$work/q.gguf" IQ3_S -t 1
 for left in "$work"/q.gguf*; do
@@ -111,7 +114,7 @@ first() { # NUMBER ARGS..: runs the program as process 1 and sends it the signal
     env --default-signal=INT unshare --user --pid --fork --kill-child "$INFER" "$@" \
         <"${input:-/dev/null}" >"$work/out" 2>"$work/err" &
     pid=$! last="$*, process 1, signal $number"
-    sleep 0.4
+    sleep $delay
     child=$(cat /proc/$pid/task/$pid/children 2>"$work/said")
     kill -"$number" $child 2>"$work/said" || bad "infer $last: ended before it"
     while [ $n -lt 200 ] && kill -0 $child 2>"$work/said"; do

@@ -63,9 +63,9 @@ lines_are_right() {
         END { exit wrong || NR == 0 }'
 }
 
-# The first 16 allocations, then 24 distributed over the rest (short runs: 4 and 6); or all.
-first=${quick:+4} first=${first:-16}
-rest=${quick:+6} rest=${rest:-24}
+# The first 16 allocations, then 24 distributed over the rest (short runs: 3 and 4); or all.
+first=${quick:+3} first=${first:-16}
+rest=${quick:+4} rest=${rest:-24}
 sample() {
     failing "FAIL_ALLOC_COUNT=$work/count" "$@"
     [ $code -eq "${usual:-0}" ] || bad "infer $last: status $code: $(head -c 200 "$work/err")"
@@ -122,8 +122,8 @@ memory() { # NAME EXACT COMMAND ARGS...
     given=$work/rows
     memory score_lines yes score $m --chat --template chatml -np 2
     given=
-    every_rest=$rest rest=$((rest / 2)) # a run measures this machine
-    memory bench no bench $m -p 2 -n 1 -r 1 --plot --svg "$work/bench.svg"
+    every_rest=$rest rest=$((rest / 2)) # a run measures this machine, before each row
+    memory bench no bench $m -p 2 -n "$([ -n "$quick" ] && echo 0 || echo 1)" -r 1 --plot --svg "$work/bench.svg"
     rest=$every_rest
     memory lora yes run $m -p hello -n 4 --lora "$work/lora.gguf:0.5"
     memory merge_lora yes merge-lora "$work/m.gguf" - Q8_0 -t 1 --lora "$work/lora.gguf"

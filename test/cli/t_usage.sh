@@ -131,16 +131,16 @@ usage '^infer: unknown options: -hf, -qq, --one, --two, --three, --four, --five,
 
 begin options_that_change_nothing_are_passed_over
 none="-m $work/none.gguf"
-for words in '-ngl 99' '-fa' '-fa on' '--flash-attn=auto' '--no-mmap' '--mlock' '-t 2 -tb 2' '-ub 512' '--jinja' '-st' \
-    '-no-cnv' '-cnv' '--log-disable' '--numa distribute' '-lv 1' '--color auto' '--poll 50' '-ngl auto --no-warmup'; do
+for words in '-fa' '-fa on' '--flash-attn=auto' '--no-mmap' '--mlock' '-t 2 -tb 2' '-ub 512' '--jinja' '-st' \
+    '-no-cnv' '-cnv' '--log-disable' '--numa distribute' '-lv 1' '--color auto' '--poll 50' '-ncmoe 9 --no-warmup'; do
     infer $none $words -p x
     status 3
     err_line 'none.gguf: '
 done
-infer $none -ngl 99 -fa off --n_predict 3 -p x -v
+infer $none -ts 1,1 -fa off --n_predict 3 -p x -v
 status 3
 err_like '^infer: options: --model .*, --prompt x, --raw \(INFER_RAW\), --predict 3$'
-err_like '^infer: -ngl: not needed: everything runs on the processor$'
+err_like "^infer: -ts: not needed: --gpu places whole layers, with the same bytes$"
 err_like '^infer: -fa: not needed: attention has one form$'
 usage '-cnv: contradicts -no-cnv|-no-cnv: contradicts -cnv' -cnv -no-cnv -p x
 usage '--max-tokens: .x. is not a whole number' -p x --max-tokens x

@@ -5,6 +5,7 @@
  * weights and weighted sums of all tiles of query rows then read them from the L2 cache. An
  * int16-quantized cache is read in place. A row's place is its position in the chunk, so that the
  * keys that share a scale of weights do not depend on the batch. */
+#include "engine/alibi.h"
 #include "engine/cpu/attention/attention.h"
 #include "quant/stream.h"
 #include <math.h>
@@ -436,17 +437,6 @@ static void tile_sums(const struct attention_run *run, const struct attention_ke
     }
 }
 
-/* ALiBi (Press et al. 2022): with n the largest power of two <= H, head h has the slope 2^(-max (h
- * + 1) / n) for h < n, otherwise 2^(-max (2 (h - n) + 1) / (2 n)). */
-static float slope_of(const struct attention_run *run, int64_t head)
-{
-    int64_t n = 1;
-    if (run->max_alibi == 0.0f) return 0.0f;
-    while (2 * n <= run->dst->src[ENGINE_ATTENTION_Q]->ne[1]) n *= 2;
-    const double steps = head < n ? (double)(head + 1) : (double)(2 * (head - n) + 1) / 2;
-    return (float)exp2(-(double)run->max_alibi * steps / (double)n);
-}
-
 void engine_attention_chunk_tile(const struct attention_run *run, const struct attention_block *b,
                                  const struct attention_keys *keys, int64_t first, int64_t n,
                                  struct attention_partial *const *out)
@@ -463,7 +453,9 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
         t.hi[t.n] = hi;
         t.index[t.n] = first + i;
         t.head[t.n] = b->kv * l->per_kv + (b->first + first + i) % l->per_kv;
-        t.slope[t.n] = slope_of(run, t.head[t.n]);
+        t.slope[t.n] = run->max_alibi == 0.0f
+                           ? 0.0f
+                           : engine_alibi_slope(run->max_alibi, t.head[t.n], l->n_heads);
         t.self[t.n] = b->self[first + i] - keys->chunk_lo;
         t.out[t.n++] = out[i];
         if (lo < t.min_lo) t.min_lo = lo;

@@ -4,24 +4,14 @@
  *     s = fmaf(a, scale, 0);  with a mask  s = fmaf(mask, slope(h), s)
  *     m = max s (and the head's sink);  if m = -inf the whole row is 0
  *     p = exp(s - m);  l = sum p (lanes) (+ exp(sink - m));  result  p * (1 / l)
- * slope(h) is 1, or with max_bias > 0 for H heads and N = the largest power of two <= H:
- *     h < N: 2^(-max_bias (h + 1) / N), otherwise 2^(-max_bias / 2 (2 (h - N) + 1) / N),
- * in double, rounded once ("Train Short, Test Long", Press et al. 2021). */
+ * slope(h) is 1, or with max_bias > 0 that of engine/alibi.h. */
+#include "engine/alibi.h"
 #include "engine/cpu/op/op_rows.h"
 #include "engine/ops.h"
 #include <math.h>
 #include <string.h>
 
 /* ---- soft_max ---- */
-
-static float alibi_slope(float max_bias, int64_t head, int64_t n_head)
-{
-    if (!(max_bias > 0.0f)) return 1.0f;
-    int64_t n = 1;
-    while (n * 2 <= n_head) n *= 2;
-    double steps = head < n ? (double)(head + 1) : (double)(2 * (head - n) + 1) / 2;
-    return (float)exp2(-(double)max_bias * steps / (double)n);
-}
 
 static void soft_max_row(const struct engine_vec *vec, int64_t n, float *s, const float *sink)
 {
@@ -50,7 +40,8 @@ static void soft_max_run(const struct engine_task *task, struct engine_tensor *d
         float *s = engine_piece_out(dst, &at), sink;
         e->vec.scale(at.n, x, dst->params.soft_max.scale, 0.0f, s);
         if (mask) {
-            float slope = alibi_slope(dst->params.soft_max.max_bias, at.i2, dst->ne[2]);
+            const float max = dst->params.soft_max.max_bias;
+            const float slope = max > 0.0f ? engine_alibi_slope(max, at.i2, dst->ne[2]) : 1.0f;
             e->vec.mad(at.n, engine_piece_load(e, mask, &at, buffer_mask), slope, s);
         }
         if (sinks) memcpy(&sink, sinks->data + at.i2 * sinks->nb[0], sizeof sink);

@@ -2,7 +2,7 @@
  * over them. The arithmetic is that of engine/cpu/isa/attn_terms.h, inlined.
  *
  * A block computes a query row; its thread j has key j of a chunk, its warp s the sub-block of keys
- * 32 s .. 32 s + 31, and later thread e has element e of the result:
+ * 32 s .. 32 s + 31, and later thread e has elements e, e + 256 .. of the result:
  *
  *     t of each key                   thread j
  *     c, sums of weights              warp s, by exchanges
@@ -11,6 +11,9 @@
 #include "engine/cpu/isa/attn_terms.h"
 #include "engine/gpu/device/gpu_element.h"
 #include "quant/half.h"
+
+#define LOG2_E 0x1.715476p+0f
+#define LN_2   0x1.62e430p-1f
 
 /* The scale and factor of a row, given each lane's largest magnitude. */
 static float scale_of_warp(uint32_t largest, enum engine_attn_kind kind, float *factor)
@@ -65,7 +68,8 @@ struct query {
     struct engine_gpu_attention_memory *shared;
     const char *k, *v;    /* the KV head's first group */
     const int32_t *table; /* slots */
-    int64_t d, dv, first, end;
+    int64_t d, dv, first, end, head;
+    int64_t self; /* the query's own position */
 };
 
 /* Writes the codes of the query; by warp 0. */
@@ -82,9 +86,49 @@ static void convert_query(const struct query *q, const float *x)
     if (gpu_lane() == 0) q->shared->query_scale = scale * q->p->scale;
 }
 
+/* attn_score: a word has the codes of two elements; all words of a sum are loaded at once. */
+static float score(int64_t d, const char *group, int64_t r, const int16_t *query)
+{
+    enum { WORDS = ENGINE_ATTN_DIMS / 2 };
+    const uint32_t *key = (const uint32_t *)(const void *)engine_attn_codes(group) + r,
+                   *q = (const uint32_t *)(const void *)query;
+    const int n_words = (int)(d + 1) / 2;
+    float acc = 0.0f;
+    for (int first = 0; first < n_words; first += WORDS) {
+        uint32_t words[WORDS];
+        int32_t sum = 0;
+        GPU_UNROLL
+        for (int i = 0; i < WORDS; i++)
+            words[i] = first + i < n_words ? key[(first + i) * ENGINE_ATTN_GROUP] : 0;
+        GPU_UNROLL
+        for (int i = 0; i < WORDS; i++) {
+            const uint32_t x = first + i < n_words ? q[first + i] : 0;
+            sum += (int16_t)words[i] * (int16_t)x + (int16_t)(words[i] >> 16) * (int16_t)(x >> 16);
+        }
+        acc = first ? acc + (float)sum : (float)sum;
+    }
+    return acc;
+}
+
 static const char *value_group(const struct query *q, int32_t slot)
 {
     return q->v + slot / ENGINE_ATTN_GROUP * q->p->v.nb[2];
+}
+
+/* Changes the score of a key, and converts it to an exponent of two. */
+static float exponent_of(const struct query *q, float s, int64_t position)
+{
+    const struct engine_gpu_attention *p = q->p;
+    const int64_t distance = position - q->self, radius = p->relative.ne[1] / 2;
+    const float slope = q->head < ENGINE_GPU_ATTENTION_SLOPES ? p->slope[q->head] : 0.0f;
+    if (slope != 0.0f) s -= slope * fabsf((float)distance);
+    if (p->relative.data) {
+        const int64_t at = distance < -radius ? -radius : distance > radius ? radius : distance;
+        const struct engine_gpu_index index = {{q->head, radius + at, 0, 0}};
+        s += gpu_float(&p->relative, &index);
+    }
+    if (p->softcap == 0.0f) return fmaf(s, LOG2_E, 0.0f);
+    return fmaf(v_tanh(fmaf(s, 1.0f / p->softcap, 0.0f)), p->softcap * LOG2_E, 0.0f);
 }
 
 /* Computes the code of this thread's key, and c and the sums of its sub-block. */
@@ -100,9 +144,13 @@ static void weigh(const struct query *q, int64_t chunk)
     float t = -ENGINE_ATTN_LIMIT;
     if (is_in) {
         const char *group = q->k + slot / ENGINE_ATTN_GROUP * q->p->k.nb[2];
-        const float acc = attn_score(q->d, group, slot % ENGINE_ATTN_GROUP, s->query);
-        t = fmaf(acc * engine_attn_scales(group)[slot % ENGINE_ATTN_GROUP], s->query_scale,
-                 attn_offset(value_scale));
+        const float acc = score(q->d, group, slot % ENGINE_ATTN_GROUP, s->query);
+        const float scaled = acc * engine_attn_scales(group)[slot % ENGINE_ATTN_GROUP];
+        if (q->p->direct)
+            t = fmaf(scaled, s->query_scale, attn_offset(value_scale));
+        else
+            t = exponent_of(q, fmaf(scaled, s->query_scale, 0.0f), position) +
+                attn_offset(value_scale);
     }
     if (is_missing) t = v_of_bits(0x7fc00000);
     float largest = t > -ENGINE_ATTN_LIMIT ? t : -ENGINE_ATTN_LIMIT;
@@ -114,7 +162,9 @@ static void weigh(const struct query *q, int64_t chunk)
     const float w =
         is_in ? attn_weight(t, c > ENGINE_ATTN_LIMIT ? v_of_bits(0x7fc00000) : c) : 0.0f;
     const float inverse = attn_inverse(value_scale);
-    s->slot[gpu_thread()] = slot;
+    s->value_at[gpu_thread()] =
+        slot / ENGINE_ATTN_GROUP * q->p->v.nb[2] + ENGINE_ATTN_GROUP * (int64_t)sizeof(float) +
+        attn_value_at(q->dv, slot % ENGINE_ATTN_GROUP, 0) * (int64_t)sizeof(int16_t);
     s->code[gpu_thread()] = attn_weight_code(w);
     /* Lane i < 16: keys i and i + 16 of the sub-block, of those in the range. */
     const float next_w = v_of_bits(gpu_shuffle_xor(v_bits(w), 16));
@@ -136,62 +186,108 @@ static float sum_of_weights(const struct engine_gpu_attention_memory *s, const f
     return total;
 }
 
-/* Element e of the chunk's values, times their weights. */
-static float sum_of_values(const struct query *q, const float *scale, int64_t e)
+/* Sums the codes of the chunk's values times those of their weights: element e of sub-block i by
+ * thread i * dv + e, and so on; 0 for sub-blocks that are outside of the range. */
+static void sum_values(const struct query *q, int64_t chunk)
 {
-    const struct engine_gpu_attention_memory *s = q->shared;
-    float o = 0.0f;
-    for (int i = 0; i < ENGINE_ATTN_SUBS; i++) {
+    struct engine_gpu_attention_memory *s = q->shared;
+    const int64_t before = q->first - chunk * ENGINE_ATTN_KEYS,
+                  end = q->end - chunk * ENGINE_ATTN_KEYS;
+    const int dv = (int)q->dv;
+    for (int n = gpu_thread(); n < ENGINE_ATTN_SUBS * dv; n += ENGINE_GPU_ATTENTION_THREADS) {
+        const int i = n / dv, e = n % dv, j = i * ENGINE_ATTN_SUB;
+        const char *v = q->v + e * (int64_t)(2 * sizeof(int16_t));
         int32_t sum = 0;
-        for (int j = i * ENGINE_ATTN_SUB; j < (i + 1) * ENGINE_ATTN_SUB; j++) {
-            const int16_t *codes = engine_attn_codes(value_group(q, s->slot[j]));
-            sum += codes[attn_value_at(q->dv, s->slot[j] % ENGINE_ATTN_GROUP, e)] * s->code[j];
+        if (j + ENGINE_ATTN_SUB > before && j < end) {
+            int16_t codes[ENGINE_ATTN_SUB];
+            GPU_UNROLL
+            for (int k = 0; k < ENGINE_ATTN_SUB; k++)
+                codes[k] = *(const int16_t *)(const void *)(v + s->value_at[j + k]);
+            GPU_UNROLL
+            for (int k = 0; k < ENGINE_ATTN_SUB; k++) sum += codes[k] * s->code[j + k];
         }
-        o = fmaf((float)sum, scale[i], o);
+        s->value[n] = sum;
     }
+}
+
+/* Element e of the chunk's values, times their weights. */
+static float value_of(const struct query *q, const float *scale, int64_t e)
+{
+    float o = 0.0f;
+    for (int i = 0; i < ENGINE_ATTN_SUBS; i++)
+        o = fmaf((float)q->shared->value[i * q->dv + e], scale[i], o);
     return o;
 }
 
-/* Element e of the result; all threads of the block call it. */
-static float attend(const struct query *q, int64_t e)
+enum { PARTS = ENGINE_GPU_ATTENTION_SIZE / ENGINE_GPU_ATTENTION_THREADS };
+
+/* Element e of part i of this thread. */
+static int64_t element_of(int i)
+{
+    return i * ENGINE_GPU_ATTENTION_THREADS + gpu_thread();
+}
+
+/* Some keys' largest exponent, sum of weights, and this thread's sums of values; m and l have no
+ * meaning without a key. */
+struct sums {
+    bool any;
+    float m, l, o[PARTS];
+};
+
+/* Adds the sums of a later chunk. */
+static void merge(struct sums *sum, const struct sums *next)
+{
+    if (!sum->any) {
+        *sum = *next;
+        return;
+    }
+    const float most = sum->m > next->m ? sum->m : next->m;
+    const float before = attn_exp2(sum->m - most), now = attn_exp2(next->m - most);
+    sum->l = sum->l * before + next->l * now;
+    for (int i = 0; i < PARTS; i++) sum->o[i] = fmaf(next->o[i], now, sum->o[i] * before);
+    sum->m = most;
+}
+
+/* The sink is added as a key without a value. */
+static void add_sink(struct sums *sum, float sink)
+{
+    const float at = ceilf(sink * LOG2_E), m = sum->m > at ? sum->m : at;
+    const float e = attn_exp2(sum->m - m);
+    sum->l = sum->l * e + v_exp(sink - m * LN_2);
+    for (int i = 0; i < PARTS; i++) sum->o[i] *= e;
+}
+
+/* All threads of the block call it. */
+static struct sums attend(const struct query *q)
 {
     struct engine_gpu_attention_memory *s = q->shared;
-    float m = 0.0f, l = 0.0f, o = 0.0f;
-    bool any = false;
-    for (int64_t chunk = q->first / ENGINE_ATTN_KEYS; chunk * ENGINE_ATTN_KEYS < q->end; chunk++) {
+    struct sums sum = {0};
+    const int64_t end = q->first < q->end ? q->end : 0;
+    for (int64_t chunk = q->first / ENGINE_ATTN_KEYS; chunk * ENGINE_ATTN_KEYS < end; chunk++) {
+        struct sums next = {.any = true};
         weigh(q, chunk);
         gpu_sync(); /* codes, c and lanes of all sub-blocks are written */
         float largest = -ENGINE_ATTN_LIMIT, scale[ENGINE_ATTN_SUBS];
         for (int i = 0; i < ENGINE_ATTN_SUBS; i++) largest = s->c[i] > largest ? s->c[i] : largest;
         for (int i = 0; i < ENGINE_ATTN_SUBS; i++) scale[i] = attn_exp2(s->c[i] - largest);
         if (gpu_warp() == 0) {
-            const float sum = sum_of_weights(s, scale);
-            if (gpu_lane() == 0) s->sum = sum;
+            const float total = sum_of_weights(s, scale);
+            if (gpu_lane() == 0) s->sum = total;
         }
-        const float next_o = e < q->dv ? sum_of_values(q, scale, e) : 0.0f;
-        gpu_sync(); /* the sum is written; codes, c and lanes are read */
-        const float next_m = largest - ENGINE_ATTN_WEIGHT_BITS, next_l = s->sum;
-        if (any) {
-            const float most = m > next_m ? m : next_m;
-            const float before = attn_exp2(m - most), now = attn_exp2(next_m - most);
-            l = l * before + next_l * now;
-            o = fmaf(next_o, now, o * before);
-            m = most;
-        } else {
-            m = next_m;
-            l = next_l;
-            o = next_o;
-            any = true;
-        }
+        sum_values(q, chunk);
+        gpu_sync(); /* sums are written; codes, c and lanes are read */
+        for (int i = 0; i < PARTS; i++)
+            if (element_of(i) < q->dv) next.o[i] = value_of(q, scale, element_of(i));
+        next.m = largest - ENGINE_ATTN_WEIGHT_BITS;
+        next.l = s->sum;
+        merge(&sum, &next);
     }
-    if (!any) return 0.0f;
-    if (m < -ENGINE_ATTN_LIMIT) l = v_of_bits(0x7fc00000); /* all scores were below the range */
-    return o * (1.0f / l);
+    return sum;
 }
 
 GPU_KERNEL(engine_gpu_attention, engine_gpu_attention)
 {
-    const int64_t head = gpu_block(), token = gpu_block_y(), e = gpu_thread();
+    const int64_t head = gpu_block(), token = gpu_block_y();
     const int64_t kv = head / (p.q.ne[1] / p.k.ne[1]);
     const int32_t *range = (const int32_t *)(const void *)(p.ranges.data + token * p.ranges.nb[1]);
     struct query q = {
@@ -204,15 +300,24 @@ GPU_KERNEL(engine_gpu_attention, engine_gpu_attention)
         .dv = p.out.ne[0] / p.q.ne[1],
         .first = range[1] < 0 ? 0 : range[1],
         .end = range[2] < p.tables.ne[0] ? range[2] : p.tables.ne[0],
+        .head = head,
     };
+    q.self = q.end - 1 - range[3];
     float *out = (float *)(void *)(p.out.data + token * p.out.nb[1]) + head * q.dv;
-    if (range[0] < 0 || range[0] >= p.tables.ne[1]) {
-        if (e < q.dv) out[e] = v_of_bits(0x7fc00000);
-        return;
+    const bool has_table = range[0] >= 0 && range[0] < p.tables.ne[1];
+    struct sums sum = {0};
+    if (has_table) {
+        convert_query(
+            &q, (const float *)(const void *)(p.q.data + token * p.q.nb[2] + head * p.q.nb[1]));
+        gpu_sync(); /* the query is written */
+        sum = attend(&q);
     }
-    convert_query(&q,
-                  (const float *)(const void *)(p.q.data + token * p.q.nb[2] + head * p.q.nb[1]));
-    gpu_sync();
-    const float result = attend(&q, e);
-    if (e < q.dv) out[e] = result;
+    /* No table, or all scores were below the range. */
+    if (!has_table || sum.m < -ENGINE_ATTN_LIMIT) sum.l = v_of_bits(0x7fc00000);
+    if (sum.any && p.sinks.data)
+        add_sink(&sum, *(const float *)(const void *)(p.sinks.data + head * p.sinks.nb[0]));
+    const float factor = 1.0f / sum.l;
+    for (int i = 0; i < PARTS; i++)
+        if (element_of(i) < q.dv)
+            out[element_of(i)] = sum.any ? sum.o[i] * factor : has_table ? 0.0f : sum.l;
 }

@@ -17,25 +17,43 @@ struct engine_gpu_index {
 /* The index of element n, counted along rows. */
 static inline struct engine_gpu_index gpu_index(const struct engine_gpu_tensor *t, int64_t n)
 {
-    struct engine_gpu_index at;
-    for (int d = 0; d < 4; d++) {
-        at.i[d] = n % t->ne[d];
-        n /= t->ne[d];
+    struct engine_gpu_index at = {{n, 0, 0, 0}};
+    for (int d = 0; d < 3 && at.i[d] >= t->ne[d]; d++) {
+        const int64_t all = at.i[d];
+        if (all <= UINT32_MAX) { /* divisions of 64 bits take five times as long */
+            at.i[d] = (uint32_t)all % (uint32_t)t->ne[d];
+            at.i[d + 1] = (uint32_t)all / (uint32_t)t->ne[d];
+        } else {
+            at.i[d] = all % t->ne[d];
+            at.i[d + 1] = all / t->ne[d];
+        }
     }
     return at;
+}
+
+/* i, below 2^31, modulo ne. */
+static inline uint32_t gpu_wrap(int64_t i, int64_t ne)
+{
+    return (uint32_t)i < (uint32_t)ne ? (uint32_t)i : (uint32_t)i % (uint32_t)ne;
 }
 
 /* The address of an element, which wraps around. */
 static inline char *gpu_at(const struct engine_gpu_tensor *t, const struct engine_gpu_index *at)
 {
     char *data = t->data;
-    for (int d = 0; d < 4; d++) data += at->i[d] % t->ne[d] * t->nb[d];
+    for (int d = 0; d < 4; d++) data += gpu_wrap(at->i[d], t->ne[d]) * t->nb[d];
     return data;
 }
 
 static inline float gpu_float(const struct engine_gpu_tensor *t, const struct engine_gpu_index *at)
 {
     return *(const float *)(const void *)gpu_at(t, at);
+}
+
+/* Element i of the row that begins at `row`, an address in t; it wraps around. */
+static inline float gpu_row_float(const struct engine_gpu_tensor *t, const char *row, int64_t i)
+{
+    return *(const float *)(const void *)(row + gpu_wrap(i, t->ne[0]) * t->nb[0]);
 }
 
 static inline int64_t gpu_thread_of_grid(void)
@@ -46,6 +64,12 @@ static inline int64_t gpu_thread_of_grid(void)
 static inline int64_t gpu_warp_of_grid(void)
 {
     return (int64_t)gpu_block() * ENGINE_GPU_WARPS + gpu_warp();
+}
+
+/* Sixteen lanes have a row. */
+static inline int64_t gpu_half_of_grid(void)
+{
+    return 2 * gpu_warp_of_grid() + gpu_lane() / 16;
 }
 
 /* ---- Functions of one variable ---- */
@@ -95,5 +119,33 @@ VEC_FN m16 v_lt(v16 a, v16 b)
 }
 
 #include "engine/cpu/isa/vec_math.inc"
+
+/* ---- Reductions of sixteen lanes (engine/cpu/isa/vec.h); all lanes of the warp call them ---- */
+
+static inline float gpu_sum_tree(float sum)
+{
+    for (int h = 8; h; h /= 2) sum += v_of_bits(gpu_shuffle_xor(v_bits(sum), h));
+    return sum;
+}
+
+static inline float gpu_max_tree(float m)
+{
+    for (int h = 8; h; h /= 2) {
+        const float other = v_of_bits(gpu_shuffle_xor(v_bits(m), h));
+        m = other > m ? other : m;
+    }
+    return m;
+}
+
+/* x = exp(x - m), and their sum; lane l has the elements l, l + 16 .. */
+static inline float gpu_exp_row(float *x, int64_t n, float m)
+{
+    float sum = 0.0f;
+    for (int64_t i = gpu_lane() % 16; i < n; i += 16) {
+        x[i] = v_exp(x[i] - m);
+        sum += x[i];
+    }
+    return gpu_sum_tree(sum);
+}
 
 #endif

@@ -6,8 +6,18 @@
 
 #include "engine/op_params.h"
 
+enum {
+    ENGINE_GPU_WARPS = 8,
+    ENGINE_GPU_THREADS = 32 * ENGINE_GPU_WARPS,
+    ENGINE_GPU_ATTENTION_THREADS = 256, /* a key of a chunk for each */
+    ENGINE_GPU_ATTENTION_SIZE = 1024,   /* elements of a key or value, at most */
+    ENGINE_GPU_ATTENTION_SUBS = 8,      /* sub-blocks of a chunk */
+    ENGINE_GPU_ATTENTION_SLOPES = 128   /* heads with ALiBi, at most */
+};
+
 /* A tensor of floats, or of int32 where that is stated, in the device's memory; data is NULL if
- * there is none. Indices past a dimension wrap around: a tensor repeats as needed. */
+ * there is none. Indices past a dimension wrap around: a tensor repeats as needed. Dimensions are
+ * below 2^31. */
 struct engine_gpu_tensor {
     char *data;
     int64_t ne[4], nb[4];
@@ -20,27 +30,95 @@ enum engine_gpu_map_f {
     ENGINE_GPU_SUB,
     ENGINE_GPU_MUL,
     ENGINE_GPU_DIV,
-    ENGINE_GPU_GLU,     /* unary(a) * b */
-    ENGINE_GPU_UNARY,   /* unary(a) */
-    ENGINE_GPU_SCALE,   /* fmaf(a, x, y) */
-    ENGINE_GPU_CLAMP,   /* between x and y */
-    ENGINE_GPU_SOFTCAP, /* of bound x */
+    ENGINE_GPU_GLU,       /* unary(a) * b */
+    ENGINE_GPU_UNARY,     /* unary(a) */
+    ENGINE_GPU_SCALE,     /* fmaf(a, x, y) */
+    ENGINE_GPU_CLAMP,     /* between x and y */
+    ENGINE_GPU_SOFTCAP,   /* of bound x */
+    ENGINE_GPU_GLU_CLAMP, /* unary(min(a, x)) * (clamp(b, -x, x) + y) */
+    ENGINE_GPU_CLEAR,     /* b == 0 ? 0 : a */
+    ENGINE_GPU_COPY,
+    ENGINE_GPU_CONCAT,  /* a, then b, along dimension dim */
     ENGINE_GPU_GET_ROWS /* row number b, int32, of a; NaN if there is none */
 };
 struct engine_gpu_map {
     struct engine_gpu_tensor out, a, b;
     enum engine_gpu_map_f f;
     enum engine_unary unary;
+    int dim;
     float x, y;
+    bool plain; /* out, a and b (if any) have the same shape and no gaps */
 };
 
 /* engine_gpu_norm: a row for each warp. Grid: x: engine_gpu_row_blocks(rows of out);
- * ENGINE_GPU_THREADS threads. */
+ * ENGINE_GPU_THREADS threads. engine_gpu_norm_long: a row for each block. Grid: x: rows of out;
+ * ENGINE_GPU_LONG_THREADS threads; shared memory: struct engine_gpu_norm_memory. */
 enum engine_gpu_norm_kind { ENGINE_GPU_NORM, ENGINE_GPU_RMS_NORM, ENGINE_GPU_L2_NORM };
 struct engine_gpu_norm {
     struct engine_gpu_tensor out, a, weight, bias;
     enum engine_gpu_norm_kind kind;
     float eps;
+};
+enum {
+    ENGINE_GPU_LONG_ROW = 1024, /* elements, from which on a row has a block */
+    ENGINE_GPU_LONG_THREADS = 1024
+};
+struct engine_gpu_norm_memory {
+    float part[4096]; /* of a row */
+    float sum;
+};
+
+/* engine_gpu_sum_rows: the sum of a row of a for each 16 lanes. Grid: x:
+ * engine_gpu_half_blocks(rows of a); ENGINE_GPU_THREADS threads. */
+struct engine_gpu_sum_rows {
+    struct engine_gpu_tensor out, a;
+};
+
+/* engine_gpu_soft_max: a row of fmaf(a, scale, 0) for each 16 lanes. Grid as engine_gpu_sum_rows.
+ */
+struct engine_gpu_soft_max {
+    struct engine_gpu_tensor out, a;
+    float scale;
+};
+
+/* engine_gpu_choose_experts: ids int32 [T][U] of probs[T][X] + bias[X], a token for each warp.
+ * Grid: x: tokens; GPU_WARP threads; shared memory: engine_gpu_choose_bytes. */
+struct engine_gpu_choose_experts {
+    struct engine_gpu_tensor ids, probs, bias;
+    struct engine_choose_experts how;
+};
+
+/* engine_gpu_expert_weights: out[T][U] of probs[T][X] and ids int32 [T][U], a token for each 16
+ * lanes. Grid: x: engine_gpu_half_blocks(T); ENGINE_GPU_THREADS threads. */
+struct engine_gpu_expert_weights {
+    struct engine_gpu_tensor out, probs, ids;
+    struct engine_expert_weights how;
+};
+
+/* engine_gpu_expert_sum: out[T][E] = sum of y[T][U][E] times weights[T][U], an element for each
+ * thread. Grid as engine_gpu_map. */
+struct engine_gpu_expert_sum {
+    struct engine_gpu_tensor out, y, weights;
+};
+
+/* engine_gpu_NAME of a recurrent op: updates the table, from slot to slot of each of the spans
+ * int32 [N][4]. Sources in the order of engine/op_sources.h without table and spans: ssm_conv: x,
+ * taps; ssm_scan: x, dt, a, b, c; wkv6: k, v, r, bonus, decay; wkv7: r, decay, k, v, a, b;
+ * gated_delta: q, k, v, gate, beta. Grid: x: blocks of ENGINE_GPU_THREADS threads for all rows,
+ * each with 16 lanes, of ssm_scan, wkv7 and gated_delta; for a warp for 32 columns of a head of
+ * wkv6; for a thread for each channel of ssm_conv; each time the number of spans. */
+struct engine_gpu_recurrent {
+    struct engine_gpu_tensor out, table, spans, source[6];
+};
+
+/* engine_gpu_mul_mat_transposed: out[T][E] = sums of the rows of w[F][E], times x[T][F], of which
+ * zeros are left out. engine_gpu_add_low_rank: out = y + scale * factor * B z, with z in x, B in w,
+ * ids or none. Grid as engine_gpu_map. */
+enum engine_gpu_float { ENGINE_GPU_F32, ENGINE_GPU_F16, ENGINE_GPU_BF16 };
+struct engine_gpu_float_rows {
+    struct engine_gpu_tensor out, w, x, y, scale, ids;
+    enum engine_gpu_float type; /* of w */
+    float factor;
 };
 
 /* engine_gpu_rope: an element of out for each thread. Grid as engine_gpu_map. */
@@ -60,26 +138,23 @@ struct engine_gpu_set_kv {
  * x: heads, y: tokens; ENGINE_GPU_ATTENTION_THREADS threads; shared memory: struct
  * engine_gpu_attention_memory. */
 struct engine_gpu_attention {
-    struct engine_gpu_tensor out, q, k, v, ranges, tables;
+    struct engine_gpu_tensor out, q, k, v, ranges, tables, sinks, relative;
     int64_t n_slots;
-    float scale; /* of scores, in units of powers of two */
-};
-
-enum {
-    ENGINE_GPU_WARPS = 8,
-    ENGINE_GPU_THREADS = 32 * ENGINE_GPU_WARPS,
-    ENGINE_GPU_ATTENTION_THREADS = 256, /* a key of a chunk for each */
-    ENGINE_GPU_ATTENTION_SIZE = 256,    /* elements of a key or value, at most */
-    ENGINE_GPU_ATTENTION_SUBS = 8       /* sub-blocks of a chunk */
+    float scale;   /* of scores, if direct in units of powers of two */
+    bool direct;   /* scores are used as they are: the next two are off, and there is no relative */
+    float softcap; /* 0: off */
+    float slope[ENGINE_GPU_ATTENTION_SLOPES]; /* ALiBi's, of each head; all 0: off */
 };
 
 struct engine_gpu_attention_memory {
-    int16_t query[ENGINE_GPU_ATTENTION_SIZE];
-    int32_t slot[ENGINE_GPU_ATTENTION_THREADS]; /* of each key of the chunk */
-    int16_t code[ENGINE_GPU_ATTENTION_THREADS]; /* of its weight */
-    float lane[ENGINE_GPU_ATTENTION_SUBS][16];  /* sums of weights */
+    _Alignas(8) int16_t query[ENGINE_GPU_ATTENTION_SIZE];
+    int64_t value_at[ENGINE_GPU_ATTENTION_THREADS]; /* bytes from v to element 0 of each key of the
+                                                       chunk */
+    int16_t code[ENGINE_GPU_ATTENTION_THREADS];     /* of its weight */
+    float lane[ENGINE_GPU_ATTENTION_SUBS][16];      /* sums of weights */
     float c[ENGINE_GPU_ATTENTION_SUBS];
     float query_scale, sum;
+    int32_t value[]; /* [sub-block][dv] sums of codes */
 };
 
 static inline int64_t engine_gpu_rows(const struct engine_gpu_tensor *t)
@@ -96,6 +171,18 @@ static inline uint32_t engine_gpu_map_blocks(const struct engine_gpu_tensor *out
 static inline uint32_t engine_gpu_row_blocks(int64_t rows)
 {
     return (uint32_t)((rows + ENGINE_GPU_WARPS - 1) / ENGINE_GPU_WARPS);
+}
+
+/* Of rows with 16 lanes each. */
+static inline uint32_t engine_gpu_half_blocks(int64_t rows)
+{
+    return engine_gpu_row_blocks((rows + 1) / 2);
+}
+
+/* Scores of experts and of groups. */
+static inline int64_t engine_gpu_choose_bytes(int64_t n_experts, int64_t n_groups)
+{
+    return (n_experts + n_groups) * (int64_t)sizeof(float);
 }
 
 #endif

@@ -1,0 +1,209 @@
+/* cli/gpu_layers.c: --gpu. See cli/gpu_layers.h. */
+#include "cli/gpu_layers.h"
+#include "cli/sandbox.h"
+#include "cli/system.h"
+#include "cli/user_folder.h"
+#include "generate/draft.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { SPARE = 32 /* one part of the free memory is for what the driver needs itself */ };
+
+/* ---- The device ---- */
+
+static bool read_layers(const char *text, struct cli_gpu *g, struct base_error *err)
+{
+    char *end;
+    *g = (struct cli_gpu){.n_layers = UINT32_MAX, .fits = cli_is_choice("auto", text)};
+    if (g->fits || cli_is_choice("all", text)) return true;
+    const unsigned long n = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end)
+        return base_fail_at(err, BASE_USAGE, "--gpu", -1,
+                            "'%s' is no number of layers, nor all, auto or off", text);
+    g->n_layers = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+    return true;
+}
+
+/* Opens the GPU, or with --plan reads only what it is. */
+static bool open_device(struct cli_gpu *g, const struct cli_values *values, struct base_error *err)
+{
+    struct base_buffer cache = BASE_BUFFER_INIT;
+    struct engine_gpu_options o = {.library = ENGINE_GPU_LIBRARY, .index = (int)values->gpu_device};
+    struct stat st;
+    if (values->plan) { /* a number of layers needs no GPU */
+        struct base_error ignored = BASE_ERROR_INIT;
+        return engine_gpu_find(&o, &g->facts, g->fits ? err : &ignored) || !g->fits;
+    }
+    if (cli_user_path("XDG_CACHE_HOME", ".cache", "gpu", &cache) && !cache.failed &&
+        cli_user_make_folder(cache.data, 0700) && stat(cache.data, &st) == 0 && cli_user_owns(&st))
+        o.cache = cache.data;
+    g->gpu = engine_gpu_open(&o, err);
+    base_buffer_free(&cache);
+    return g->gpu && engine_gpu_read_facts(g->gpu, &g->facts, err);
+}
+
+bool cli_gpu_open(struct cli_values *values, struct base_error *err)
+{
+    struct base_error why = BASE_ERROR_INIT;
+    struct cli_gpu g;
+    if (!values->gpu || cli_is_choice("off|0", values->gpu)) return true;
+    if (!read_layers(values->gpu, &g, err)) return false;
+    const char *other = values->blas                                              ? "--blas"
+                        : values->sparse && !cli_is_choice("off", values->sparse) ? "--sparse"
+                        : values->profile                                         ? "--profile"
+                        : values->zeros                                           ? "--zeros"
+                                                                                  : NULL;
+    if (other)
+        return base_fail_at(err, BASE_USAGE, "--gpu", -1, "%s is for the processor alone", other);
+    /* Other programs go on without a GPU. */
+    const char *typed = cli_option_typed(values, offsetof(struct cli_values, gpu));
+    g.fits |= typed && strcmp(typed, "--gpu") != 0;
+    if (!open_device(&g, values, &why)) {
+        engine_gpu_close(g.gpu);
+        if (!g.fits) return base_fail_at(err, why.code, "--gpu", -1, "%s", why.text);
+        cli_note("no GPU, so the processor computes: %s", why.text);
+        return true;
+    }
+    values->device = malloc(sizeof *values->device);
+    if (!values->device) {
+        engine_gpu_close(g.gpu);
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory");
+    }
+    *values->device = g;
+    return true;
+}
+
+void cli_gpu_close(struct cli_values *values)
+{
+    if (values->device) engine_gpu_close(values->device->gpu);
+    free(values->device);
+    values->device = NULL;
+}
+
+unsigned cli_gpu_allows(const struct cli_values *values)
+{
+    return values->device ? CLI_SANDBOX_GPU : 0;
+}
+
+/* ---- Places ---- */
+
+bool cli_gpu_join(struct cli_model *m, const struct cli_values *values, struct base_error *err)
+{
+    const struct cli_gpu *g = m->gpu.device = values->device;
+    if (!g) return true;
+    m->gpu.at.place = values->plan
+                          ? engine_add_place(m->engine, &engine_backend_gpu_plan, &m->gpu.plan, err)
+                          : engine_add_place(m->engine, &engine_backend_gpu, g->gpu, err);
+    return m->gpu.at.place != NULL;
+}
+
+struct measurement {
+    const struct cli_model *m;
+    const struct model_session_options *options;
+    bool drafts;
+};
+
+/* Computes the bytes that a session and n layers need on a GPU: weights, states, and the graphs of
+ * long prompts, of single tokens and of drafts. Fails with BASE_USAGE if it lacks an op. */
+static bool measure(const struct measurement *of, uint32_t n, uint64_t *bytes,
+                    struct base_error *err)
+{
+    struct engine_options o = of->m->engine->options;
+    struct engine_gpu_plan plan = {0};
+    struct model_placement at = {.n_layers = n, .output = true};
+    struct model *model = NULL;
+    struct model_session *s = NULL;
+    uint64_t here;
+    o.plan_only = true;
+    o.n_threads = 1;
+    struct engine *engine = engine_new(&o, err);
+    if (engine) at.place = engine_add_place(engine, &engine_backend_gpu_plan, &plan, err);
+    if (at.place) model = model_open(of->m->file, engine, &at, err);
+    if (model) s = model_session_new(model, of->options, err);
+    const uint32_t n_batch = s ? model_session_n_batch(s) : 0;
+    const bool ok = s && model_session_plan(s, 2 * (uint64_t)n_batch, &here, err) &&
+                    model_session_plan_batch(s, n_batch, &here, err) &&
+                    (!of->drafts || generate_draft_plan(s, &here, err));
+    *bytes = plan.total;
+    model_session_free(s);
+    model_close(model);
+    engine_free(engine);
+    return ok;
+}
+
+/* Reduces *n to the number of layers whose bytes fit. */
+static bool fit(const struct measurement *of, uint64_t room, uint32_t *n, struct base_error *err)
+{
+    uint32_t least = 0, most = *n;
+    for (uint32_t k = most; least < most; k = least + (most - least + 1) / 2) {
+        uint64_t bytes;
+        if (!measure(of, k, &bytes, err)) return false;
+        if (bytes <= room)
+            least = k;
+        else
+            most = k - 1;
+    }
+    *n = least;
+    return least > 0 || base_fail(err, BASE_USAGE, "its free memory has no room for a layer");
+}
+
+static bool choose(struct cli_model *m, const struct model_session_options *options, bool drafts,
+                   uint32_t *n, struct base_error *err)
+{
+    const struct measurement of = {m, options, drafts};
+    const struct cli_gpu *g = m->gpu.device;
+    struct engine_gpu_facts facts = g->facts;
+    uint64_t bytes;
+    const uint32_t all = model_facts(m->model)->n_layer + model_facts(m->model)->has_mtp;
+    *n = g->n_layers < all ? g->n_layers : all;
+    if (m->adapters.count)
+        return base_fail(err, BASE_USAGE, "adapters and control vectors need the processor");
+    if (!g->fits) return measure(&of, *n, &bytes, err);
+    if (g->gpu && m->gpu.at.n_layers == 0 && !engine_gpu_read_facts(g->gpu, &facts, err))
+        return false;
+    if (m->gpu.at.n_layers == 0) m->gpu.room = facts.free - facts.free / SPARE;
+    return fit(&of, m->gpu.room, n, err);
+}
+
+bool cli_gpu_place(struct cli_model *m, const struct model_session_options *options, bool drafts,
+                   struct base_error *err)
+{
+    struct base_error why = BASE_ERROR_INIT;
+    struct model_placement *at = &m->gpu.at;
+    uint32_t n;
+    if (!m->gpu.device) return true;
+    if (!choose(m, options, drafts, &n, &why)) {
+        if (why.code != BASE_USAGE || !m->gpu.device->fits)
+            return base_fail_at(err, why.code, "--gpu", -1, "%s", why.text);
+        cli_note("no layer is on the GPU: %s", why.text);
+        n = 0;
+    }
+    if (n == at->n_layers) return true;
+    model_close(m->model);
+    at->n_layers = n;
+    at->output = n > 0;
+    m->model = model_open(m->file, m->engine, n ? at : NULL, err);
+    if (!m->model) base_error_set_file(err, gguf_path(m->file));
+    return m->model != NULL;
+}
+
+uint32_t cli_gpu_layers(const struct cli_model *m)
+{
+    const uint32_t n = model_facts(m->model)->n_layer;
+    return m->gpu.at.n_layers < n ? m->gpu.at.n_layers : n;
+}
+
+void cli_gpu_add_json(const struct cli_model *m, struct base_buffer *out)
+{
+    if (!m->gpu.device) return;
+    base_buffer_add_text(out, ",\"gpu\":{");
+    base_buffer_add_string(out, "name", m->gpu.device->facts.name);
+    base_buffer_add_format(out, ",\"layers\":%u}", cli_gpu_layers(m));
+}
+
+void cli_gpu_note(const struct cli_model *m)
+{
+    if (m->gpu.device)
+        cli_note("%s: %u of %u layers", m->gpu.device->facts.name, cli_gpu_layers(m),
+                 model_facts(m->model)->n_layer);
+}

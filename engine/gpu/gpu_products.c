@@ -1,0 +1,237 @@
+/* engine/gpu/gpu_products.c: products whose columns have matrices of their own (struct
+ * quant_gpu_matrices): those of experts, and of batches; products of which some results are zero;
+ * and sums of rows of float weights. */
+#include "engine/gpu/gpu_arguments.h"
+#include "engine/op_sources.h"
+#include "engine/ops.h"
+#include "quant/gpu/gpu_quant.h"
+
+enum { MAX_COLUMNS = 65535 }; /* of a grid */
+
+/* Rows of x and of results, at equal distances. */
+struct rows {
+    char *at;
+    int64_t bytes, n;
+};
+
+/* Whether the rows of t are at equal distances, in all its matrices. */
+static bool is_even(const struct engine_tensor *t)
+{
+    return engine_tensor_row_contiguous(t) && t->ne[3] == 1 &&
+           (t->ne[1] == 1 || t->ne[2] == 1 || t->nb[2] == t->ne[1] * t->nb[1]);
+}
+
+/* Of such a tensor. */
+static struct rows rows_of(const struct engine_tensor *t)
+{
+    return (struct rows){t->data, t->ne[1] == 1 ? t->nb[2] : t->nb[1], t->ne[1] * t->ne[2]};
+}
+
+static int64_t bytes_of_copy(const struct engine_tensor *x)
+{
+    return is_even(x) ? 0 : (engine_tensor_elements(x) + 15) / 16 * 64;
+}
+
+/* Copies x to the scratch if its rows are not at equal distances. */
+static struct rows even_rows(struct engine_gpu *gpu, const struct engine_tensor *x, char *scratch)
+{
+    if (is_even(x)) return rows_of(x);
+    const int64_t row = x->ne[0] * (int64_t)sizeof(float);
+    struct engine_gpu_map arguments = {.a = engine_gpu_tensor_of(x), .f = ENGINE_GPU_COPY};
+    arguments.out = arguments.a;
+    arguments.out.data = scratch;
+    arguments.out.nb[0] = sizeof(float);
+    for (int i = 1; i < ENGINE_DIMS; i++)
+        arguments.out.nb[i] = arguments.out.nb[i - 1] * arguments.out.ne[i - 1];
+    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_MAP, engine_gpu_map_blocks(&arguments.out), &arguments);
+    return (struct rows){scratch, row, x->ne[1] * x->ne[2]};
+}
+
+/* Returns the rows of x as columns of k elements in a form. */
+static struct quant_gpu_columns convert(struct engine_gpu *gpu, struct rows x, int64_t k,
+                                        const struct quant_act_form *form, char *to)
+{
+    const struct quant_act_parts parts = quant_act_parts(form, k);
+    if (!quant_gpu_converts(form))
+        return (struct quant_gpu_columns){{.f32 = (float *)(void *)x.at}, x.bytes};
+    const struct quant_gpu_quantize arguments = {
+        .k = k,
+        .x_stride = x.bytes / (int64_t)sizeof(float),
+        .x = (const float *)(const void *)x.at,
+        .to = {quant_act_at(&parts, to), parts.bytes},
+    };
+    const struct engine_gpu_grid grid = {quant_gpu_quantize_blocks(form, k), (uint32_t)x.n,
+                                         QUANT_GPU_THREADS, 0};
+    engine_gpu_launch(gpu, gpu->quantize[form->index], &grid, &arguments);
+    return arguments.to;
+}
+
+/* Multiplies the rows of x, each by.repeat times, with matrices of w. */
+static void multiply(struct engine_gpu *gpu, const struct engine_tensor *node,
+                     struct quant_gpu_matrices by, char *scratch)
+{
+    const struct engine_product p = engine_product_of(node);
+    const struct engine_tensor *w = p.w[0];
+    const struct rows out = rows_of(node);
+    by.n = w->ne[2];
+    by.bytes = w->nb[2];
+    const struct quant_gpu_gemv arguments = {
+        .k = w->ne[0],
+        .n_rows = w->ne[1],
+        .row_bytes = w->nb[1],
+        .out_stride = out.bytes / (int64_t)sizeof(float),
+        .w = (const uint8_t *)w->data,
+        .a = convert(gpu, even_rows(gpu, p.x, scratch), w->ne[0], w->type->act,
+                     scratch + bytes_of_copy(p.x)),
+        .out = (float *)(void *)out.at,
+        .by = by,
+    };
+    const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]);
+    const struct engine_gpu_grid grid = {shape.blocks, (uint32_t)out.n, shape.threads,
+                                         shape.shared};
+    engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, &arguments);
+}
+
+static bool supports(const struct engine_tensor *node)
+{
+    const struct engine_product p = engine_product_of(node);
+    return p.n_w == 1 && !p.up && p.w[0]->type->act && engine_tensor_row_contiguous(p.w[0]) &&
+           engine_tensor_is(p.x, QUANT_F32) && p.x->ne[3] == 1 && p.w[0]->ne[3] == 1 &&
+           rows_of(node).n <= MAX_COLUMNS && (!p.ids || p.ids->nb[0] == sizeof(int32_t));
+}
+
+static int64_t scratch(const struct engine_tensor *node)
+{
+    const struct engine_product p = engine_product_of(node);
+    const struct quant_act_form *form = p.w[0]->type->act;
+    const int64_t columns = quant_gpu_converts(form) ? p.x->ne[1] * p.x->ne[2] : 0;
+    return bytes_of_copy(p.x) + columns * quant_act_parts(form, p.x->ne[0]).bytes;
+}
+
+/* x[T][1 or U], ids [T][U]. */
+static void mul_mat_id_launch(struct engine_gpu *gpu, const struct engine_tensor *node,
+                              char *scratch_)
+{
+    const struct engine_product p = engine_product_of(node);
+    const struct quant_gpu_matrices by = {
+        .ids = (const int32_t *)(const void *)p.ids->data,
+        .per = p.ids->ne[0],
+        .stride = p.ids->nb[1] / (int64_t)sizeof(int32_t),
+        .repeat = p.x->ne[1] == 1 ? p.ids->ne[0] : 1,
+    };
+    multiply(gpu, node, by, scratch_);
+}
+
+const struct engine_gpu_op engine_gpu_op_mul_mat_id = {.op = &engine_op_mul_mat_id,
+                                                       .supports = supports,
+                                                       .scratch = scratch,
+                                                       .launch = mul_mat_id_launch};
+
+/* Each matrix of w has as many consecutive matrices of x. */
+static void mul_mat_batch_launch(struct engine_gpu *gpu, const struct engine_tensor *node,
+                                 char *scratch_)
+{
+    const struct engine_product p = engine_product_of(node);
+    const struct quant_gpu_matrices by = {.per = p.x->ne[1] * (p.x->ne[2] / p.w[0]->ne[2]),
+                                          .repeat = 1};
+    multiply(gpu, node, by, scratch_);
+}
+
+const struct engine_gpu_op engine_gpu_op_mul_mat_batch = {.op = &engine_op_mul_mat,
+                                                          .supports = supports,
+                                                          .scratch = scratch,
+                                                          .launch = mul_mat_batch_launch};
+
+/* ---- Results that are zero where `active` is ---- */
+
+static void clear(struct engine_gpu *gpu, const struct engine_tensor *node)
+{
+    struct engine_gpu_map arguments = {.out = engine_gpu_tensor_of(node), .f = ENGINE_GPU_CLEAR};
+    arguments.a = arguments.out;
+    arguments.b = engine_gpu_tensor_of(engine_product_of(node).active);
+    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_MAP, engine_gpu_map_blocks(&arguments.out), &arguments);
+}
+
+static void mul_mat_active_launch(struct engine_gpu *gpu, const struct engine_tensor *node,
+                                  char *scratch_)
+{
+    mul_mat_batch_launch(gpu, node, scratch_);
+    clear(gpu, node);
+}
+
+const struct engine_gpu_op engine_gpu_op_mul_mat_active = {.op = &engine_op_mul_mat_active,
+                                                           .supports = supports,
+                                                           .scratch = scratch,
+                                                           .launch = mul_mat_active_launch};
+
+static void mul_mat_id_active_launch(struct engine_gpu *gpu, const struct engine_tensor *node,
+                                     char *scratch_)
+{
+    mul_mat_id_launch(gpu, node, scratch_);
+    clear(gpu, node);
+}
+
+const struct engine_gpu_op engine_gpu_op_mul_mat_id_active = {.op = &engine_op_mul_mat_id_active,
+                                                              .supports = supports,
+                                                              .scratch = scratch,
+                                                              .launch = mul_mat_id_active_launch};
+
+/* ---- Sums of rows of float weights ---- */
+
+static bool float_type(const struct engine_tensor *w, enum engine_gpu_float *out)
+{
+    *out = engine_tensor_is(w, QUANT_F16)    ? ENGINE_GPU_F16
+           : engine_tensor_is(w, QUANT_BF16) ? ENGINE_GPU_BF16
+                                             : ENGINE_GPU_F32;
+    return *out != ENGINE_GPU_F32 || engine_tensor_is(w, QUANT_F32);
+}
+
+static bool transposed_supports(const struct engine_tensor *node)
+{
+    enum engine_gpu_float type;
+    return float_type(node->src[1], &type);
+}
+
+static void transposed_launch(struct engine_gpu *gpu, const struct engine_tensor *node,
+                              char *scratch_)
+{
+    (void)scratch_;
+    struct engine_gpu_float_rows arguments = {.out = engine_gpu_tensor_of(node),
+                                              .w = engine_gpu_tensor_of(node->src[1]),
+                                              .x = engine_gpu_tensor_of(node->src[0])};
+    (void)float_type(node->src[1], &arguments.type);
+    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_MUL_MAT_TRANSPOSED,
+                     engine_gpu_map_blocks(&arguments.out), &arguments);
+}
+
+const struct engine_gpu_op engine_gpu_op_mul_mat_transposed = {.op = &engine_op_mul_mat_transposed,
+                                                               .supports = transposed_supports,
+                                                               .launch = transposed_launch};
+
+static bool low_rank_supports(const struct engine_tensor *node)
+{
+    enum engine_gpu_float type;
+    return float_type(node->src[ENGINE_LOW_RANK_B], &type);
+}
+
+static void low_rank_launch(struct engine_gpu *gpu, const struct engine_tensor *node,
+                            char *scratch_)
+{
+    (void)scratch_;
+    const struct engine_tensor *b = node->src[ENGINE_LOW_RANK_B];
+    struct engine_gpu_float_rows arguments = {
+        .out = engine_gpu_tensor_of(node),
+        .w = engine_gpu_tensor_of(b),
+        .x = engine_gpu_tensor_of(node->src[ENGINE_LOW_RANK_Z]),
+        .y = engine_gpu_tensor_of(node->src[ENGINE_LOW_RANK_Y]),
+        .scale = engine_gpu_tensor_of(node->src[ENGINE_LOW_RANK_SCALE]),
+        .ids = engine_gpu_tensor_of(node->src[ENGINE_LOW_RANK_IDS]),
+        .factor = node->params.low_rank,
+    };
+    (void)float_type(b, &arguments.type);
+    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_ADD_LOW_RANK, engine_gpu_map_blocks(&arguments.out),
+                     &arguments);
+}
+
+const struct engine_gpu_op engine_gpu_op_add_low_rank = {
+    .op = &engine_op_add_low_rank, .supports = low_rank_supports, .launch = low_rank_launch};

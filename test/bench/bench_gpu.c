@@ -1,0 +1,168 @@
+/* test/bench/bench_gpu.c: speeds of a GPU, for docs/gpu.md: copying memory, starting kernels, and
+ * products of each type of weights with one column and with many; or the steps of a model. */
+#include "engine/engine.h"
+#include "engine/gpu/gpu.h"
+#include "engine/gpu/gpu_device.h"
+#include "models/model.h"
+#include "quant/gpu/gpu_quant.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    K = 4096,
+    ROWS = 14336,
+    MATRICES = 8 /* together larger than the cache */,
+    TURNS = 5,
+    COLUMNS = 512
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void check(bool ok, const struct base_error *err)
+{
+    if (ok) return;
+    fprintf(stderr, "bench_gpu: %s\n", err->text);
+    exit(1);
+}
+
+/* Bytes read and written in a second by copies within the GPU's memory. */
+static double copy_rate(struct engine_gpu *gpu, const struct engine_place *place)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_buffer buffer;
+    const uint64_t half = UINT64_C(1) << 30;
+    double best = 0.0;
+    check(engine_buffer_new(place, ENGINE_BUFFER_WEIGHTS, 2 * half, &buffer, &err), &err);
+    const uint64_t at = (uint64_t)(uintptr_t)buffer.base;
+    for (int i = 0; i < TURNS; i++) {
+        check(engine_gpu_wait(gpu, &err), &err);
+        const double start = now();
+        for (int j = 0; j < 10; j++) (void)gpu->driver.copy(at + half, at, half, gpu->stream);
+        check(engine_gpu_wait(gpu, &err), &err);
+        const double rate = 20.0 * (double)half / (now() - start);
+        if (rate > best) best = rate;
+    }
+    engine_buffer_free(&buffer);
+    return best;
+}
+
+/* Seconds of a product of `type` with `columns` columns, at best; the matrices take turns. */
+static double product_time(struct engine_gpu *gpu, const struct engine_place *place,
+                           const struct quant_type *type, int columns)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    const uint64_t bytes = (uint64_t)(quant_row_size(type, K) * ROWS);
+    const struct quant_act_parts parts = quant_act_parts(type->act, K);
+    struct engine_buffer w, a, out;
+    double best = 1e9;
+    check(engine_buffer_new(place, ENGINE_BUFFER_WEIGHTS, bytes * MATRICES, &w, &err) &&
+              engine_buffer_new(place, ENGINE_BUFFER_GRAPH, (uint64_t)(parts.bytes * (columns + 1)),
+                                &a, &err) &&
+              engine_buffer_new(place, ENGINE_BUFFER_GRAPH,
+                                (uint64_t)columns * ROWS * sizeof(float), &out, &err),
+          &err);
+    const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(type, K, ROWS);
+    const struct engine_gpu_grid grid = {shape.blocks, (uint32_t)columns, shape.threads,
+                                         shape.shared};
+    for (int i = 0; i < TURNS; i++) {
+        const double start = now();
+        for (int m = 0; m < MATRICES; m++) {
+            const struct quant_gpu_gemv gemv = {
+                .k = K,
+                .n_rows = ROWS,
+                .row_bytes = quant_row_size(type, K),
+                .out_stride = ROWS,
+                .w = (const uint8_t *)w.base + bytes * (uint64_t)m,
+                .a = {quant_act_at(&parts, a.base), parts.bytes},
+                .out = (float *)(void *)out.base,
+            };
+            engine_gpu_launch(gpu, gpu->gemv[type->id], &grid, &gemv);
+        }
+        check(engine_gpu_wait(gpu, &err), &err);
+        const double seconds = (now() - start) / MATRICES;
+        if (seconds < best) best = seconds;
+    }
+    engine_buffer_free(&w);
+    engine_buffer_free(&a);
+    engine_buffer_free(&out);
+    return best;
+}
+
+static void bench_type(struct engine_gpu *gpu, const struct engine_place *place,
+                       const struct quant_type *type, bool many)
+{
+    const double one = product_time(gpu, place, type, 1);
+    printf("%-8s 1 column %7.1f us %7.0f GB/s", type->name, one * 1e6,
+           (double)(quant_row_size(type, K) * ROWS) / one * 1e-9);
+    if (many) {
+        const double all = product_time(gpu, place, type, COLUMNS);
+        printf("   %d columns %8.1f us %6.1f T/s", COLUMNS, all * 1e6,
+               2.0 * K * ROWS * COLUMNS / all * 1e-12);
+    }
+    printf("\n");
+}
+
+/* Steps of one token of a model whose layers are all on the GPU. */
+static void bench_model(struct engine *engine, const struct engine_place *place, const char *path)
+{
+    enum { STEPS = 32 };
+    struct base_error err = BASE_ERROR_INIT;
+    struct model_session_options options = model_session_options_default();
+    const struct model_placement placement = {
+        .place = place, .n_layers = UINT32_MAX, .output = true};
+    struct gguf_file *file = gguf_open(path, &err);
+    check(file != NULL, &err);
+    struct model *model = model_open(file, engine, &placement, &err);
+    check(model != NULL, &err);
+    options.n_ctx = 512;
+    struct model_session *session = model_session_new(model, &options, &err);
+    check(session != NULL, &err);
+    double start = 0.0;
+    for (int i = 0; i < STEPS; i++) {
+        struct model_token token = {.id = i, .wants_logits = true};
+        if (i == STEPS / 2) start = now();
+        check(model_eval_batch(session, &token, 1, NULL, NULL, &err), &err);
+    }
+    printf("%.3f ms a step\n", (now() - start) * 1e3 / (STEPS - STEPS / 2));
+    model_session_free(session);
+    model_close(model);
+    gguf_close(file);
+}
+
+int main(int argc, char **argv)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_options options = engine_options_default();
+    options.n_threads = 1;
+    double start = now();
+    struct engine_gpu *gpu = engine_gpu_open(
+        &(struct engine_gpu_options){.library = "libcuda.so.1", .cache = "/tmp"}, &err);
+    check(gpu != NULL, &err);
+    printf("opened in %.0f ms\n", (now() - start) * 1e3);
+    struct engine *engine = engine_new(&options, &err);
+    check(engine != NULL, &err);
+    const struct engine_place *place = engine_add_place(engine, &engine_backend_gpu, gpu, &err);
+    check(place != NULL, &err);
+    if (argc > 1 && strchr(argv[1], '.')) {
+        bench_model(engine, place, argv[1]);
+        return 0;
+    }
+    printf("copies within memory: %.0f GB/s read and written\n", copy_rate(gpu, place) * 1e-9);
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (!type || !type->act || K % type->block_len) continue;
+        bool chosen = argc < 2;
+        for (int i = 1; i < argc; i++) chosen = chosen || strcmp(argv[i], type->name) == 0;
+        if (chosen) bench_type(gpu, place, type, argc > 1);
+    }
+    engine_free(engine);
+    engine_gpu_close(gpu);
+    return 0;
+}

@@ -1,0 +1,191 @@
+# --gpu with the driver that stands in for NVIDIA's (test/fake_cuda.h): the bytes are those of the
+# processor wherever layers are. Models with random weights.
+. test/cli/lib.sh
+
+fake=${INFER%/*}/test
+[ -x "$make_model" ] && [ -e "$fake/libcuda.so.1" ] ||
+    { echo 'skip: the model maker or the driver is not built'; finish; exit 0; }
+"$INFER" doctor -t 1 | grep -Eq '^GPU code +built in' || { echo 'skip: built without code for GPUs'; finish; exit 0; }
+"$make_model" "$work/m.gguf" layers=4 embd=32 ff=32 type=Q4_0 tokens=bpe tied=1 || exit 1
+"$make_model" "$work/encoder.gguf" arch=bert layers=2 embd=32 ff=32 type=F32 tokens=bpe keys=pooling_type=1 || exit 1
+"$make_model" "$work/ranker.gguf" arch=bert ctx=48 "with=token_types.weight=2 token_embd_norm.bias \
+    post_attention_norm.bias post_ffw_norm.bias cls.weight=64 cls.bias cls.output.weight=1 cls.output.bias" || exit 1
+XDG_CACHE_HOME=$work/cache
+export XDG_CACHE_HOME
+m="-m $work/m.gguf"
+
+# gpu ARGS...: the program with the driver; $memory: bytes of its GPU.
+gpu() {
+    (
+        LD_LIBRARY_PATH=$fake FAKE_CUDA_MEMORY=${memory:-67108864}
+        export LD_LIBRARY_PATH FAKE_CUDA_MEMORY
+        infer "$@"
+        echo "$code" >"$work/code"
+    )
+    code=$(cat "$work/code")
+}
+
+# same ARGS...: with them $arguments have the output of the processor.
+same() {
+    infer $arguments
+    status 0
+    cp "$work/out" "$work/want"
+    gpu $arguments "$@"
+    status 0
+    cmp -s "$work/out" "$work/want" || bad "$*: other bytes"
+}
+
+begin layers_on_a_gpu_give_the_same_bytes
+arguments="logits $m -p abcdefgh -o -"
+for n in 0 1 2 99 all auto; do same --gpu $n; done
+
+begin verbose_says_which_layers_are_there
+gpu logits $m -p abc -o "$work/logits" --gpu 2 -v
+err_like '^infer: emulated GPU: 2 of 4 layers$'
+gpu logits $m -p abc -o "$work/logits" --gpu all -v
+err_like '^infer: emulated GPU: 4 of 4 layers$'
+
+begin machine_code_is_kept_in_the_cache_folder
+[ "$(ls "$work/cache/infer/gpu" | wc -l)" = 1 ] || bad "$(ls "$work/cache/infer/gpu")"
+echo damaged >"$work/cache/infer/gpu/$(ls "$work/cache/infer/gpu")"
+same --gpu all
+[ "$(cat "$work/cache/infer/gpu/"* | wc -c)" -gt 20 ] || bad 'a damaged file is not replaced'
+
+begin a_missing_gpu_is_an_error_unless_layers_go_where_they_fit
+infer logits $m -p abc -o "$work/logits" --gpu all
+status 2
+err_line '^infer: --gpu: no driver for a GPU \(libcuda.so.1'
+gpu logits $m -p abc -o "$work/logits" --gpu all --gpu-device 1
+status 2
+err_line '^infer: --gpu: there is no GPU 1$'
+for words in '--gpu auto' '-ngl 99'; do
+    infer logits $m -p abc -o "$work/logits" $words
+    status 0
+    err_line '^infer: no GPU, so the processor computes: no driver'
+done
+
+begin a_missing_op_is_named
+gpu logits $m -p abc -o "$work/logits" --gpu 1 -ctk f32
+status 2
+err_line '^infer: --gpu: set_rows is not an op of backend gpu$'
+arguments="logits $m -p abcdefgh -o - -ctk f32"
+same --gpu auto
+err_line '^infer: no layer is on the GPU: set_rows is not an op of backend gpu$'
+
+begin other_values_are_refused
+for value in x -1 1x ''; do
+    infer logits $m -p abc -o "$work/logits" --gpu "$value"
+    status 2
+done
+infer logits $m -p abc --gpu all --blas
+status 2
+err_line '^infer: --gpu: --blas is for the processor alone$'
+
+begin adapters_need_the_processor
+"${INFER%/*}/test/tool_make_adapter" "$work/m.gguf" "$work/a.gguf" || bad 'no adapter'
+gpu logits $m -p abc -o "$work/logits" --gpu 1 --lora "$work/a.gguf"
+status 2
+err_line '^infer: --gpu: adapters and control vectors need the processor$'
+arguments="logits $m -p abcdefgh -o - --lora $work/a.gguf"
+same --gpu auto
+err_line '^infer: no layer is on the GPU: adapters'
+
+begin every_command_gives_the_same_bytes
+printf '%s\n' 'Some words.' 'Others.' 'A third' >"$work/lines"
+printf '{"prompt":"ab","continuations":["cd","ef"]}\n' >"$work/choices"
+seq 1 300 >"$work/text"
+for arguments in "run $m -p abcdefgh -n 6 --seed 3" "run $m -p ab -n 4 --temp 0 --heat" \
+    "perplexity $m -f $work/text --chunk 16 --chunks 2"; do
+    same --gpu 3
+done
+for arguments in "batch $m --lines -n 4 --seed 1" "chat $m --template chatml -n 4 --seed 1" "score $m --heat"; do
+    input=$work/lines
+    same --gpu all
+done
+input=$work/choices arguments="score $m"
+same --gpu 2
+input=
+arguments="embed -m $work/encoder.gguf -p words"
+same --gpu all
+arguments="similar -m $work/encoder.gguf -p words -f $work/lines"
+same --gpu 1
+arguments="rerank -m $work/ranker.gguf -p words -f $work/lines"
+same --gpu all
+
+begin drafts_and_stored_prompts_work
+arguments="run $m -p abcabcabc -n 8 --temp 0 --draft ngram"
+same --gpu all
+arguments="run $m -p abcdefgh -n 4 --temp 0 --draft $work/m.gguf"
+same --gpu 2
+arguments="run $m -p abcdefghijklmnopqrstuvwxyz0123456789abcdef -n 2 --temp 0 --cache $work/prompts"
+same --gpu all # reads what the processor has stored
+gpu $arguments --gpu all --json
+status 0
+valid run.schema.json
+out_like '"cached_tokens":[1-9].*"gpu":[{]"name":"emulated GPU","layers":4[}]'
+
+begin auto_takes_as_many_layers_as_fit
+arguments="logits $m -p abcdefgh -o -"
+most=4 seen=
+for memory in 4000000 1700000 1600000 1500000 1400000 1300000 1200000 100000; do
+    same --gpu auto -v
+    n=$(sed -n 's/^infer: emulated GPU: \([0-4]\) of 4 layers$/\1/p' "$work/err")
+    [ "${n:-9}" -le "$most" ] || bad "$n layers in $memory bytes, $most in more"
+    most=$n seen="$seen $n"
+done
+case $seen in ' 4 '*[123]*' 0') ;; *) bad "$seen layers in less and less memory" ;; esac
+err_like '^infer: no layer is on the GPU: its free memory has no room for a layer$'
+memory=4000000
+gpu $arguments -v -ngl 3
+err_like '^infer: emulated GPU: 3 of 4 layers$'
+memory=100000
+gpu logits $m -p abc -o "$work/logits" --gpu all
+status 4
+err_line 'emulated GPU has no memory for'
+memory=
+
+begin graphs_are_given_up_where_memory_is_short
+letters=abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz
+for n in 78 70 60 50 40; do printf '%.'$n's\n' $letters; done >"$work/lines"
+arguments="batch $m --lines -np 1 -n 1"
+head -n 1 "$work/lines" >"$work/line"
+memory=400000 code=4
+while [ $code -eq 4 ] && [ $memory -lt 4000000 ]; do # the least, in steps, for the longest line
+    memory=$((memory + 20000)) input=$work/line
+    gpu $arguments --gpu all
+done
+input=$work/lines
+same --gpu all
+input= memory=
+
+begin a_plan_has_each_place
+gpu run $m -p abc --plan --json
+cp "$work/out" "$work/all"
+gpu run $m -p abc --plan --gpu 2 --json
+status 0
+out_like '"layers":2,.*"free":67108864,"fits":true[}][}]$'
+python3 - "$work/all" "$work/out" <<'PY' || bad 'weights and caches of both places are not those of one'
+import json, sys
+all, two = (json.load(open(name)) for name in sys.argv[1:])
+here, there = two["bytes"], two["gpu"]["bytes"]
+assert here["cache"] + there["cache"] == all["bytes"]["cache"]
+assert here["cache"] == there["cache"] > 0
+moved = all["bytes"]["weights"] - here["weights"]
+assert 0 < moved < there["weights"] - 5000 # the output's are here too, as embeddings
+PY
+infer run $m -p abc --plan --gpu all --json # without a GPU
+status 0
+out_like '"name":null,"layers":4,.*"free":null,"fits":null[}][}]$'
+gpu run $m -p abc --plan --gpu 2
+out_like '^GPU +[0-9.]+ MB  2 layers: weights [0-9.]+ MB, cache [0-9.]+ MB, activations'
+out_like 'of 67.1 MB that are free on emulated GPU: fits$'
+
+begin bench_names_the_gpu
+gpu bench $m -p 8 -n 2 -r 1 --gpu 2
+status 0
+out_like ', emulated GPU, [0-9]+ thread'
+out_like '^limits with [0-9]+ threads?, 2 layers on the GPU: reading [0-9.]+ GB/s$'
+gpu bench $m -p 8 -n 0 -r 1 --gpu all --format json
+out_like '"gpu_layers":4,.*"gpu":"emulated GPU",.*"bandwidth_bytes_per_second":[1-9][0-9]*,"share_of_int8":null'
+
+finish
