@@ -57,11 +57,12 @@ static void set_list(const struct cli_target_unit *u, struct list *list)
     }
     for (int i = 0; i < n; i++) {
         const int t = sorted[i];
-        uint8_t *last = list->type + list->n - 1;
-        if (list->n && u->error[t] >= u->error[*last]) continue;
-        for (; list->n > 1 && gain_of(u, *last, t) >= gain_of(u, last[-1], *last); last--)
+        uint8_t *type = list->type;
+        if (list->n && u->error[t] >= u->error[type[list->n - 1]]) continue;
+        while (list->n > 1 &&
+               gain_of(u, type[list->n - 1], t) >= gain_of(u, type[list->n - 2], type[list->n - 1]))
             list->n--;
-        list->type[list->n++] = (uint8_t)t;
+        type[list->n++] = (uint8_t)t;
     }
 }
 
