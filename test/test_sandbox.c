@@ -414,6 +414,10 @@ static void works(const struct job *j, int log)
     /* An entry of the cache gets the time of its use. */
     if (ftruncate(log, st.st_size + 1) != 0) _exit(12);
     if (fcntl(log, F_SETFL, O_NONBLOCK) != 0 || fcntl(log, F_GETFD) != FD_CLOEXEC) _exit(13);
+    /* Requests of a GPU's driver reach its devices, or are forbidden. */
+    const int why = j->allowed & CLI_SANDBOX_GPU ? ENOTTY : EPERM;
+    if (ioctl(log, _IOWR('F', 42, int[8]), &st) == 0 || errno != why) _exit(15);
+    if (ioctl(log, 27, &st) == 0 || errno != why) _exit(16);
 }
 
 /* From here on the kernel behaves as one without Landlock. */
@@ -514,6 +518,12 @@ static void an_output_gets_its_name_and_no_other_file_is_touched(void **state)
 {
     (void)state;
     in_a_sandbox(CLI_SANDBOX_RENAME, "output");
+}
+
+static void a_gpu_has_its_devices_and_nothing_else(void **state)
+{
+    (void)state;
+    in_a_sandbox(CLI_SANDBOX_GPU, NULL);
 }
 
 /* A chat whose user names files. */
@@ -618,6 +628,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_file_program_or_network_is_accessible),
         cmocka_unit_test(an_output_gets_its_name_and_no_other_file_is_touched),
+        cmocka_unit_test(a_gpu_has_its_devices_and_nothing_else),
         cmocka_unit_test(a_command_that_opens_files_starts_no_program),
         cmocka_unit_test(a_fetching_command_writes_below_its_folder),
         cmocka_unit_test(entering_takes_less_than_a_millisecond),
