@@ -403,7 +403,7 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
             at[r] = step + r * step_bytes + ((uintptr_t)from & 15) + block * bytes;
         }
         gpu_copies_end();
-        struct column_part column;
+        struct column_part column = {0};
         if (block < n) type->column(&a, b, lane_part, &column);
         gpu_copies_wait(0);
         gpu_sync_warp(); /* the bytes are there, those of all lanes */
