@@ -78,6 +78,18 @@ of("quant/gpu/gpu_gemv.c", "test_gpu_kernels",
    ("if (row < p->n_rows && gpu_lane() % 16 == 0)", "if (row <= p->n_rows && gpu_lane() % 16 == 0)",
     "nothing is written past the last row"),
    )
+of("quant/gpu/gpu_gemv_staged.c", "test_gpu_kernels",
+   ("gpu_copies_wait(0);", "", "bytes are there before they are multiplied"),
+   ("gpu_sync_warp(); /* the bytes are there, those of all lanes */", "", "so are those that other lanes copy"),
+   ("        gpu_sync();", "        gpu_sync_warp();",
+    "terms of all warps are complete before they are added"),
+   ("terms += (b_round / per_round % 2 ? -1 : 1) * ROWS * per_round;", "", "terms are added before the next but one round's"),
+   ("for (int i = 0; i < n_terms; i++) acc += terms[", "for (int i = n_terms; i-- > 0;) acc += terms[", "terms are added in order"),
+   ("code[i] |= fifth_bits(bits, i);", "code[i] |= fifth_bits(bits, 7 - i);", "fifth bits belong to their codes"),
+   ("if (form.offset) sums->products -=", "if (!form.offset) sums->products -=", "codes have an offset"),
+   ("(uintptr_t)p.by.bytes) % 16 == 0)", "(uintptr_t)p.by.bytes) % 16 >= 0)", "words of 16 bytes need aligned rows",
+    "the processor that emulates reads them at any address"),
+   )
 of("quant/gpu/gpu_quantize.c", "test_gpu_kernels",
    ("for (int mask = GPU_WARP / 2; mask; mask /= 2) {", "for (int mask = GPU_WARP / 4; mask; mask /= 2) {",
     "the largest element is that of all lanes"),
@@ -102,7 +114,7 @@ of("engine/gpu/gpu_mul_mat.c", "test_gpu",
    )
 of("engine/gpu/device/gpu_attention.c", "test_gpu_models",
    ("gpu_sync(); /* codes, c and lanes of all sub-blocks are written */", "", "weights are complete before values are added"),
-   ("gpu_sync(); /* the sum is written; codes, c and lanes are read */", "", "weights are read before the next chunk's"),
+   ("gpu_sync(); /* sums are written; codes, c and lanes are read */", "", "weights are read before the next chunk's"),
    ("fmaf(next->o[i], now, sum->o[i] * before);", "fmaf(next->o[i], before, sum->o[i] * now);", "each chunk has its own factor"),
    ("q->first < q->end ? q->end : 0", "q->end", "a range without keys has no chunk", None, "test_gpu_attention"),
    ("s -= slope * fabsf((float)distance);", "s -= slope * (float)distance;", "ALiBi has absolute distances", None, "test_gpu_attention"),
@@ -140,13 +152,14 @@ of("engine/gpu/gpu_products.c", "test_op_table",
    (".repeat = p.x->ne[1] == 1 ? p.ids->ne[0] : 1,", ".repeat = 1,", "the experts of a token read the same row"),
    )
 of("engine/gpu/device/gpu_norm.c", "test_gpu_models",
-   ("for (int h = 8; h; h /= 2) sum +=", "for (int h = 1; h < 16; h *= 2) sum +=", "sums of rows are a tree"),
+   ("gpu_sync(); /* the part before is read */", "", "a part of a long row is read before the next one", None, "test_op_table"),
+   ("gpu_sync(); /* the part is written */", "", "a part of a long row is complete before it is added", None, "test_op_table"),
    ("y = fmaf(y, 1.0f, -mean);", "y -= 0.0f;", "a norm subtracts the mean"),
    )
 of("engine/gpu/device/gpu_map.c", "test_gpu_models",
    ("return is_first ? fmaf(a, cosine, -(b * sine)) : fmaf(b, cosine, a * sine);",
     "return is_first ? a * cosine - b * sine : b * cosine + a * sine;", "a rotation has one rounding less"),
-   ("*out = v_unary(p.unary, a) * b;", "*out = a * v_unary(p.unary, b);", "the gate has the function"),
+   ("return v_unary(p->unary, a) * b;", "return a * v_unary(p->unary, b);", "the gate has the function"),
    )
 
 # ---- Layers on a GPU ----
@@ -363,10 +376,8 @@ of("models/block/rope.c", "test_rope",
    ("uint32_t n_orig = p->n_ctx_train;", "uint32_t n_orig = 0;", "the original length is that of training"),
    )
 of("engine/cpu/attention/attention_chunk.c", "test_attention",
-   ("while (2 * n <= run->dst->src[ENGINE_ATTENTION_Q]->ne[1]) n *= 2;", "n = run->dst->src[ENGINE_ATTENTION_Q]->ne[1];",
-    "ALiBi's slopes for heads that are no power of two"),
-   ("(double)(2 * (head - n) + 1) / 2;", "(double)(head - n + 1) / 2;",
-    "the further heads have every other slope"),
+   ("engine_alibi_slope(run->max_alibi, t.head[t.n], l->n_heads);", "engine_alibi_slope(run->max_alibi, t.head[t.n] + 1, l->n_heads);",
+    "each head has the slope of ALiBi for its number"),
    ("fabsf((float)(lo + j - t->self[i]));", "fabsf((float)(lo + j + 1 - t->self[i]));", "the query's own key has no bias"),
    )
 

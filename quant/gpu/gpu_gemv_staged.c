@@ -395,7 +395,6 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
         float *to = terms + gpu_warp() * per_step + block;
         const uint8_t *at[ROWS];
         int products[ROWS], minima[ROWS];
-        gpu_sync_warp(); /* the bytes of the round before are read */
         GPU_UNROLL
         for (int r = 0; r < ROWS; r++) {
             const uint8_t *from = w[r] + (int64_t)b_step * bytes;
@@ -427,8 +426,8 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
                 lane_part & 2 ? (lane_part & 1 ? at[3] : at[2]) : (lane_part & 1 ? at[1] : at[0]);
             if (block < n) to[lane_part * per_round] = type->value(my, b, &a, sums);
         }
-        gpu_sync(); /* all terms of the round are written, and those of the round before are added
-                     */
+        /* All terms of the round are written, and those of the round before are added. */
+        gpu_sync();
         const int n_terms = n_blocks - b_round < per_round ? n_blocks - b_round : per_round;
         if (gpu_thread() < ROWS)
             for (int i = 0; i < n_terms; i++) acc += terms[gpu_thread() * per_round + i];
