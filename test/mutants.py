@@ -110,7 +110,7 @@ of("engine/gpu/gpu_device.c", "test_gpu",
 of("engine/gpu/gpu_mul_mat.c", "test_gpu",
    ("if (i == 0 || w->type->act != p.w[i - 1]->type->act)", "if (i == 0)", "each weight has columns of its form"),
    ("return bytes * p.x->ne[1];", "return bytes;", "scratch is for all columns"),
-   ("out += w->ne[1] * (int64_t)sizeof(float);", "", "results of several weights are adjacent"),
+   ("out.at += w->ne[1] * (int64_t)sizeof(float);", "", "results of several weights are adjacent"),
    )
 of("engine/gpu/device/gpu_attention.c", "test_gpu_models",
    ("gpu_sync(); /* codes, c and lanes of all sub-blocks are written */", "", "weights are complete before values are added"),

@@ -1,10 +1,9 @@
 /* engine/gpu/gpu_mul_mat.c: products of weights with columns: converts the columns to the type's
  * activation form in scratch, unless that is floats, and multiplies each column by all rows. */
-#include "engine/gpu/gpu_op.h"
+#include "engine/gpu/gpu_product.h"
 #include "engine/graph_internal.h"
 #include "engine/op_sources.h"
 #include "engine/ops.h"
-#include "quant/gpu/gpu_quant.h"
 
 static bool is_matrix(const struct engine_tensor *t)
 {
@@ -31,48 +30,56 @@ static int64_t scratch(const struct engine_tensor *node)
     return bytes * p.x->ne[1];
 }
 
-/* Returns the columns of x in a form. */
-static struct quant_gpu_columns convert(struct engine_gpu *gpu, const struct engine_tensor *x,
-                                        const struct quant_act_form *form, char *to)
+struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engine_gpu_lines x,
+                                            int64_t k, const struct quant_act_form *form, char *to)
 {
-    const struct quant_act_parts parts = quant_act_parts(form, x->ne[0]);
+    const struct quant_act_parts parts = quant_act_parts(form, k);
     if (!quant_gpu_converts(form))
-        return (struct quant_gpu_columns){{.f32 = (float *)(void *)x->data}, x->nb[1]};
+        return (struct quant_gpu_columns){{.f32 = (float *)(void *)x.at}, x.bytes};
     const struct quant_gpu_quantize arguments = {
-        .k = x->ne[0],
-        .x_stride = x->nb[1] / (int64_t)sizeof(float),
-        .x = (const float *)(const void *)x->data,
+        .k = k,
+        .x_stride = x.bytes / (int64_t)sizeof(float),
+        .x = (const float *)(const void *)x.at,
         .to = {quant_act_at(&parts, to), parts.bytes},
     };
-    const struct engine_gpu_grid grid = {quant_gpu_quantize_blocks(form, x->ne[0]),
-                                         (uint32_t)x->ne[1], QUANT_GPU_THREADS, 0};
+    const struct engine_gpu_grid grid = {quant_gpu_quantize_blocks(form, k), (uint32_t)x.n,
+                                         QUANT_GPU_THREADS, 0};
     engine_gpu_launch(gpu, gpu->quantize[form->index], &grid, &arguments);
     return arguments.to;
+}
+
+void engine_gpu_multiply(struct engine_gpu *gpu, const struct engine_tensor *w,
+                         struct quant_gpu_columns columns, struct quant_gpu_matrices by,
+                         struct engine_gpu_lines out)
+{
+    const struct quant_gpu_gemv arguments = {
+        .k = w->ne[0],
+        .n_rows = w->ne[1],
+        .row_bytes = w->nb[1],
+        .out_stride = out.bytes / (int64_t)sizeof(float),
+        .w = (const uint8_t *)w->data,
+        .a = columns,
+        .out = (float *)(void *)out.at,
+        .by = by,
+    };
+    const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]);
+    const struct engine_gpu_grid grid = {shape.blocks, (uint32_t)out.n, shape.threads,
+                                         shape.shared};
+    engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, &arguments);
 }
 
 static void launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch_)
 {
     const struct engine_product p = engine_product_of(node);
+    const struct engine_gpu_lines x = {p.x->data, p.x->nb[1], p.x->ne[1]};
+    struct engine_gpu_lines out = {node->data, node->nb[1], p.x->ne[1]};
     struct quant_gpu_columns columns = {0};
-    char *out = node->data;
     for (int i = 0; i < p.n_w; i++) {
         const struct engine_tensor *w = p.w[i];
         if (i == 0 || w->type->act != p.w[i - 1]->type->act)
-            columns = convert(gpu, p.x, w->type->act, scratch_);
-        const struct quant_gpu_gemv arguments = {
-            .k = w->ne[0],
-            .n_rows = w->ne[1],
-            .row_bytes = w->nb[1],
-            .out_stride = node->nb[1] / (int64_t)sizeof(float),
-            .w = (const uint8_t *)w->data,
-            .a = columns,
-            .out = (float *)(void *)out,
-        };
-        const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]);
-        const struct engine_gpu_grid grid = {shape.blocks, (uint32_t)p.x->ne[1], shape.threads,
-                                             shape.shared};
-        engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, &arguments);
-        out += w->ne[1] * (int64_t)sizeof(float);
+            columns = engine_gpu_columns(gpu, x, p.x->ne[0], w->type->act, scratch_);
+        engine_gpu_multiply(gpu, w, columns, (struct quant_gpu_matrices){0}, out);
+        out.at += w->ne[1] * (int64_t)sizeof(float);
     }
 }
 

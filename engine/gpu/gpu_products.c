@@ -2,17 +2,11 @@
  * quant_gpu_matrices): those of experts, and of batches; products of which some results are zero;
  * and sums of rows of float weights. */
 #include "engine/gpu/gpu_arguments.h"
+#include "engine/gpu/gpu_product.h"
 #include "engine/op_sources.h"
 #include "engine/ops.h"
-#include "quant/gpu/gpu_quant.h"
 
 enum { MAX_COLUMNS = 65535 }; /* of a grid */
-
-/* Rows of x and of results, at equal distances. */
-struct rows {
-    char *at;
-    int64_t bytes, n;
-};
 
 /* Whether the rows of t are at equal distances, in all its matrices. */
 static bool is_even(const struct engine_tensor *t)
@@ -22,9 +16,10 @@ static bool is_even(const struct engine_tensor *t)
 }
 
 /* Of such a tensor. */
-static struct rows rows_of(const struct engine_tensor *t)
+static struct engine_gpu_lines rows_of(const struct engine_tensor *t)
 {
-    return (struct rows){t->data, t->ne[1] == 1 ? t->nb[2] : t->nb[1], t->ne[1] * t->ne[2]};
+    return (struct engine_gpu_lines){t->data, t->ne[1] == 1 ? t->nb[2] : t->nb[1],
+                                     t->ne[1] * t->ne[2]};
 }
 
 static int64_t bytes_of_copy(const struct engine_tensor *x)
@@ -33,7 +28,8 @@ static int64_t bytes_of_copy(const struct engine_tensor *x)
 }
 
 /* Copies x to the scratch if its rows are not at equal distances. */
-static struct rows even_rows(struct engine_gpu *gpu, const struct engine_tensor *x, char *scratch)
+static struct engine_gpu_lines even_rows(struct engine_gpu *gpu, const struct engine_tensor *x,
+                                         char *scratch)
 {
     if (is_even(x)) return rows_of(x);
     const int64_t row = x->ne[0] * (int64_t)sizeof(float);
@@ -44,26 +40,7 @@ static struct rows even_rows(struct engine_gpu *gpu, const struct engine_tensor 
     for (int i = 1; i < ENGINE_DIMS; i++)
         arguments.out.nb[i] = arguments.out.nb[i - 1] * arguments.out.ne[i - 1];
     engine_gpu_start(gpu, ENGINE_GPU_KERNEL_MAP, engine_gpu_map_blocks(&arguments.out), &arguments);
-    return (struct rows){scratch, row, x->ne[1] * x->ne[2]};
-}
-
-/* Returns the rows of x as columns of k elements in a form. */
-static struct quant_gpu_columns convert(struct engine_gpu *gpu, struct rows x, int64_t k,
-                                        const struct quant_act_form *form, char *to)
-{
-    const struct quant_act_parts parts = quant_act_parts(form, k);
-    if (!quant_gpu_converts(form))
-        return (struct quant_gpu_columns){{.f32 = (float *)(void *)x.at}, x.bytes};
-    const struct quant_gpu_quantize arguments = {
-        .k = k,
-        .x_stride = x.bytes / (int64_t)sizeof(float),
-        .x = (const float *)(const void *)x.at,
-        .to = {quant_act_at(&parts, to), parts.bytes},
-    };
-    const struct engine_gpu_grid grid = {quant_gpu_quantize_blocks(form, k), (uint32_t)x.n,
-                                         QUANT_GPU_THREADS, 0};
-    engine_gpu_launch(gpu, gpu->quantize[form->index], &grid, &arguments);
-    return arguments.to;
+    return (struct engine_gpu_lines){scratch, row, x->ne[1] * x->ne[2]};
 }
 
 /* Multiplies the rows of x, each by.repeat times, with matrices of w. */
@@ -72,24 +49,11 @@ static void multiply(struct engine_gpu *gpu, const struct engine_tensor *node,
 {
     const struct engine_product p = engine_product_of(node);
     const struct engine_tensor *w = p.w[0];
-    const struct rows out = rows_of(node);
     by.n = w->ne[2];
     by.bytes = w->nb[2];
-    const struct quant_gpu_gemv arguments = {
-        .k = w->ne[0],
-        .n_rows = w->ne[1],
-        .row_bytes = w->nb[1],
-        .out_stride = out.bytes / (int64_t)sizeof(float),
-        .w = (const uint8_t *)w->data,
-        .a = convert(gpu, even_rows(gpu, p.x, scratch), w->ne[0], w->type->act,
-                     scratch + bytes_of_copy(p.x)),
-        .out = (float *)(void *)out.at,
-        .by = by,
-    };
-    const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]);
-    const struct engine_gpu_grid grid = {shape.blocks, (uint32_t)out.n, shape.threads,
-                                         shape.shared};
-    engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, &arguments);
+    const struct quant_gpu_columns columns = engine_gpu_columns(
+        gpu, even_rows(gpu, p.x, scratch), w->ne[0], w->type->act, scratch + bytes_of_copy(p.x));
+    engine_gpu_multiply(gpu, w, columns, by, rows_of(node));
 }
 
 static bool supports(const struct engine_tensor *node)

@@ -1,5 +1,6 @@
 /* test/bench/bench_gpu.c: speeds of a GPU, for docs/gpu.md: copying memory, starting kernels, and
  * products of each type of weights with one column and with many; or the steps of a model. */
+#include "base/clock.h"
 #include "engine/engine.h"
 #include "engine/gpu/gpu.h"
 #include "engine/gpu/gpu_device.h"
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     K = 4096,
@@ -18,39 +18,11 @@ enum {
     COLUMNS = 512
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void check(bool ok, const struct base_error *err)
 {
     if (ok) return;
     fprintf(stderr, "bench_gpu: %s\n", err->text);
     exit(1);
-}
-
-/* Bytes read and written in a second by copies within the GPU's memory. */
-static double copy_rate(struct engine_gpu *gpu, const struct engine_place *place)
-{
-    struct base_error err = BASE_ERROR_INIT;
-    struct engine_buffer buffer;
-    const uint64_t half = UINT64_C(1) << 30;
-    double best = 0.0;
-    check(engine_buffer_new(place, ENGINE_BUFFER_WEIGHTS, 2 * half, &buffer, &err), &err);
-    const uint64_t at = (uint64_t)(uintptr_t)buffer.base;
-    for (int i = 0; i < TURNS; i++) {
-        check(engine_gpu_wait(gpu, &err), &err);
-        const double start = now();
-        for (int j = 0; j < 10; j++) (void)gpu->driver.copy(at + half, at, half, gpu->stream);
-        check(engine_gpu_wait(gpu, &err), &err);
-        const double rate = 20.0 * (double)half / (now() - start);
-        if (rate > best) best = rate;
-    }
-    engine_buffer_free(&buffer);
-    return best;
 }
 
 /* Seconds of a product of `type` with `columns` columns, at best; the matrices take turns. */
@@ -72,7 +44,7 @@ static double product_time(struct engine_gpu *gpu, const struct engine_place *pl
     const struct engine_gpu_grid grid = {shape.blocks, (uint32_t)columns, shape.threads,
                                          shape.shared};
     for (int i = 0; i < TURNS; i++) {
-        const double start = now();
+        const double start = base_seconds();
         for (int m = 0; m < MATRICES; m++) {
             const struct quant_gpu_gemv gemv = {
                 .k = K,
@@ -86,7 +58,7 @@ static double product_time(struct engine_gpu *gpu, const struct engine_place *pl
             engine_gpu_launch(gpu, gpu->gemv[type->id], &grid, &gemv);
         }
         check(engine_gpu_wait(gpu, &err), &err);
-        const double seconds = (now() - start) / MATRICES;
+        const double seconds = (base_seconds() - start) / MATRICES;
         if (seconds < best) best = seconds;
     }
     engine_buffer_free(&w);
@@ -127,10 +99,10 @@ static void bench_model(struct engine *engine, const struct engine_place *place,
     double start = 0.0;
     for (int i = 0; i < STEPS; i++) {
         struct model_token token = {.id = i, .wants_logits = true};
-        if (i == STEPS / 2) start = now();
+        if (i == STEPS / 2) start = base_seconds();
         check(model_eval_batch(session, &token, 1, NULL, NULL, &err), &err);
     }
-    printf("%.3f ms a step\n", (now() - start) * 1e3 / (STEPS - STEPS / 2));
+    printf("%.3f ms a step\n", (base_seconds() - start) * 1e3 / (STEPS - STEPS / 2));
     model_session_free(session);
     model_close(model);
     gguf_close(file);
@@ -141,11 +113,11 @@ int main(int argc, char **argv)
     struct base_error err = BASE_ERROR_INIT;
     struct engine_options options = engine_options_default();
     options.n_threads = 1;
-    double start = now();
+    double start = base_seconds();
     struct engine_gpu *gpu = engine_gpu_open(
         &(struct engine_gpu_options){.library = "libcuda.so.1", .cache = "/tmp"}, &err);
     check(gpu != NULL, &err);
-    printf("opened in %.0f ms\n", (now() - start) * 1e3);
+    printf("opened in %.0f ms\n", (base_seconds() - start) * 1e3);
     struct engine *engine = engine_new(&options, &err);
     check(engine != NULL, &err);
     const struct engine_place *place = engine_add_place(engine, &engine_backend_gpu, gpu, &err);
@@ -154,7 +126,8 @@ int main(int argc, char **argv)
         bench_model(engine, place, argv[1]);
         return 0;
     }
-    printf("copies within memory: %.0f GB/s read and written\n", copy_rate(gpu, place) * 1e-9);
+    printf("copies within memory: %.0f GB/s read and written\n",
+           engine_gpu_bandwidth(gpu, &err) * 1e-9);
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (!type || !type->act || K % type->block_len) continue;

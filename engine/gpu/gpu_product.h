@@ -1,0 +1,23 @@
+/* engine/gpu/gpu_product.h: what the rows of products share. Private to engine/gpu/. */
+#ifndef ENGINE_GPU_GPU_PRODUCT_H
+#define ENGINE_GPU_GPU_PRODUCT_H
+
+#include "engine/gpu/gpu_op.h"
+#include "quant/gpu/gpu_quant.h"
+
+/* n rows of floats, `bytes` apart. */
+struct engine_gpu_lines {
+    char *at;
+    int64_t bytes, n;
+};
+
+/* Returns the rows of x as columns of k elements in a form: x itself, or converted to `to`. */
+struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engine_gpu_lines x,
+                                            int64_t k, const struct quant_act_form *form, char *to);
+
+/* out row c = the rows of w, or of the matrix of it that `by` names, times column c. */
+void engine_gpu_multiply(struct engine_gpu *gpu, const struct engine_tensor *w,
+                         struct quant_gpu_columns columns, struct quant_gpu_matrices by,
+                         struct engine_gpu_lines out);
+
+#endif
