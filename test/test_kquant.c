@@ -136,7 +136,7 @@ static void types_of_another_program_decode_as_it_does(void **state)
     }
 }
 
-/* Interleaved types of ik_llama.cpp: what scripts/make-ik-figures prints. */
+/* Types of ik_llama.cpp whose rows are separated: what scripts/make-ik-figures prints. */
 static const struct {
     uint32_t id, hash;
 } interleaved[] = {
@@ -147,7 +147,9 @@ static const struct {
     {QUANT_Q2_K_R4, 0x55330f97},   {QUANT_Q3_K_R4, 0xddf56685},   {QUANT_Q4_K_R4, 0xce87265d},
     {QUANT_Q5_K_R4, 0x36865ca1},   {QUANT_Q6_K_R4, 0x782b9ac3},   {QUANT_IQ2_XXS_R4, 0xb4207cb5},
     {QUANT_IQ2_XS_R4, 0xa49482b9}, {QUANT_IQ2_S_R4, 0x71fefec5},  {QUANT_IQ3_XXS_R4, 0x611d2b1d},
-    {QUANT_IQ3_S_R4, 0xe7470725},  {QUANT_IQ1_S_R4, 0xe78868c5},
+    {QUANT_IQ3_S_R4, 0xe7470725},  {QUANT_IQ1_S_R4, 0xe78868c5},  {QUANT_IQ1_BN, 0x7abe5dc5},
+    {QUANT_IQ2_BN, 0xc2fbc115},    {QUANT_IQ2_BN_R4, 0x32d015c1}, {QUANT_Q8_KV, 0x75847d09},
+    {QUANT_Q8_KV_R8, 0x59758706},  {QUANT_Q8_K_R8, 0x40d024c5},   {QUANT_Q8_K_R16, 0xb54abac5},
 };
 
 static void separated_rows_decode_as_those_of_groups(void **state)
@@ -158,9 +160,9 @@ static void separated_rows_decode_as_those_of_groups(void **state)
         const struct quant_type *plain = quant_type_plain(type);
         const uint32_t len =
             plain->block_len > type->block_len ? plain->block_len : type->block_len;
-        const int64_t k = 2 * len;
+        const int64_t k = type->id == QUANT_IQ1_BN ? 4096 : 2 * len;
         const size_t bytes = (size_t)quant_row_size(type, k) * type->interleave;
-        static uint8_t group[sizeof file_bytes], row[1024];
+        static uint8_t group[sizeof file_bytes], row[2048];
         uint32_t hash = 2166136261u;
         memcpy(group, file_bytes, bytes);
         for (size_t at = 0; at < type->interleave * type->header_bytes; at += sizeof(float)) {

@@ -19,6 +19,7 @@ enum { FIT_LEN = 256, QUANT_FIT_AT_ONCE = 512, FIT_NAN = 0x7e00 };
 struct quant_fit_grid {
     int low, high;
     const int8_t *codebook; /* NULL: integers */
+    int shift; /* not 0: a sub-block of a super-block may add it to the book's values */
     /* Trial scale i of n_trials: the largest element is at high + first + i * step, or at low -
      * first
      * - i * step. */
@@ -117,6 +118,7 @@ struct quant_fit_super {
     int16_t scale[16];  /* without the file's offset, if any */
     uint8_t min[16];    /* only in types with minima */
     uint8_t q[FIT_LEN]; /* codes: indices of the grid's values */
+    uint16_t bits;      /* bit s: the values of sub-block s are shifted */
 };
 
 /* Scale and minimum of a block as in the file. */

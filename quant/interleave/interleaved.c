@@ -1,7 +1,8 @@
-/* quant/interleave/interleaved.c: types of ik_llama.cpp whose rows are stored in groups of 4, 8 or
- * 16
- * ("repacked"), which no kernel reads: a row of a group becomes a row of the type that is not
- * interleaved, with the same fields in other places (quant_row_separate).
+/* quant/interleave/interleaved.c: types of ik_llama.cpp that no kernel reads, most of them because
+ * rows are stored in groups of 4, 8 or 16 ("repacked"): a row of a group becomes a row of the type
+ * that is not interleaved, with the same fields in other places (quant_row_separate). Others, some
+ * of them with groups of one row, become rows of a type that has all of their values: the ternary
+ * IQ1_BN becomes Q2_0, IQ2_BN and Q8_KV, with one binary32 scale for a row, become Q8_K.
  *
  * The blocks of a group's rows are interleaved, each group of blocks as long as they are together;
  * before them are the headers of the rows, if the type has them; a plain type without headers has
@@ -15,6 +16,7 @@
  *                     bits in nibbles (quant_nibble), high ones in pairs of bits */
 #include "quant/block32/iq4_nl.h"
 #include "quant/block32/mxfp4.h"
+#include "quant/block32/q2_0.h"
 #include "quant/block32/q4_0.h"
 #include "quant/block32/q5_0.h"
 #include "quant/block32/q6_0.h"
@@ -37,6 +39,7 @@
 #include "quant/super/q4_k.h"
 #include "quant/super/q5_k.h"
 #include "quant/super/q6_k.h"
+#include "quant/super/q8_k.h"
 
 /* ---- Fields of groups ---- */
 
@@ -512,6 +515,92 @@ static void iq1_s_separate(const uint8_t *group, int r, void *block)
     }
 }
 
+/* ---- Ternary types, and bytes with one scale for a row or for 256 elements ---- */
+
+/* A byte has five digits of base 3, as the fraction byte / 256: digit n is the integer part after
+ * n + 1 multiplications by 3. The sixteenth digit of part i of a block is digit i of byte 12. */
+static int digit_of(uint8_t byte, int n)
+{
+    static const uint8_t power[5] = {1, 3, 9, 27, 81};
+    return (uint8_t)(byte * power[n]) * 3 >> 8;
+}
+
+static void iq1_bn_separate(const uint8_t *group, int r, void *block)
+{
+    uint8_t *to = (uint8_t *)block + 2; /* of Q2_0, after d */
+    (void)r;
+    for (int i = 0; i < Q2_0_LEN; i++) {
+        const int n = i % 16, part = i / 16;
+        const int code =
+            n < 15 ? digit_of(group[3 * part + n / 5], 4 - n % 5) : digit_of(group[12], 4 - part);
+        to[i / 4] |= (uint8_t)(code << i % 4 * 2);
+    }
+}
+
+static void put_sums(struct q8_k_block *to)
+{
+    for (int i = 0; i < SUPER_LEN; i++) to->sum[i / 16] = (int16_t)(to->sum[i / 16] + to->q[i]);
+}
+
+static void iq2_bn_separate(const uint8_t *group, int r, void *block)
+{
+    struct q8_k_block *to = block;
+    (void)r;
+    for (int i = 0; i < SUPER_LEN; i++)
+        to->q[i] = (int8_t)((group[i / 64 * 16 + i % 16] >> i % 64 / 16 * 2 & 3) - 1);
+    put_sums(to);
+}
+
+static void iq2_bn_r4_separate(const uint8_t *group, int r, void *block)
+{
+    struct q8_k_block *to = block;
+    for (int i = 0; i < SUPER_LEN; i++)
+        to->q[i] = (int8_t)((group[i / 16 * 16 + 4 * r + i % 4] >> i % 16 / 4 * 2 & 3) - 1);
+    put_sums(to);
+}
+
+static void q8_kv_separate(const uint8_t *group, int r, void *block)
+{
+    struct q8_k_block *to = block;
+    (void)r;
+    memcpy(to->q, group, sizeof to->q);
+    put_sums(to);
+}
+
+/* Four columns of each of n rows at a time. */
+static void put_fours(const uint8_t *q, int n, int r, int len, int8_t *to)
+{
+    for (int c = 0; c < len; c += 4) memcpy(to + c, q + n * c + 4 * r, 4);
+}
+
+static void q8_kv_r8_separate(const uint8_t *group, int r, void *block)
+{
+    struct q8_k_block *to = block;
+    put_fours(group, 8, r, SUPER_LEN, to->q);
+    put_sums(to);
+}
+
+/* d is that of 256 elements, the block one of Q8_0; the bytes are moved by `offset`. */
+static void q8_k_separate(const uint8_t *group, int n, int r, uint8_t offset, void *block)
+{
+    struct q8_0_block *to = block;
+    for (int b = 0; b < SUPER_LEN / 32; b++) {
+        to[b].d = quant_load16(group + 2 * r);
+        put_fours(group + 2 * n + 32 * n * b, n, r, 32, to[b].qs);
+        for (int i = 0; i < 32; i++) to[b].qs[i] = (int8_t)(to[b].qs[i] ^ offset);
+    }
+}
+
+static void q8_k_r8_separate(const uint8_t *group, int r, void *block)
+{
+    q8_k_separate(group, 8, r, 0, block);
+}
+
+static void q8_k_r16_separate(const uint8_t *group, int r, void *block)
+{
+    q8_k_separate(group, 16, r, 128, block);
+}
+
 static const struct {
     enum quant_id id, plain;
     int64_t len; /* elements of a block, as the function sees it */
@@ -542,6 +631,13 @@ static const struct {
     {QUANT_IQ3_XXS_R4, QUANT_IQ3_XXS, 256, iq3_xxs_separate},
     {QUANT_IQ3_S_R4, QUANT_IQ3_S, 256, iq3_s_separate},
     {QUANT_IQ1_S_R4, QUANT_IQ1_S, 256, iq1_s_separate},
+    {QUANT_IQ1_BN, QUANT_Q2_0, 64, iq1_bn_separate},
+    {QUANT_IQ2_BN, QUANT_Q8_K, 256, iq2_bn_separate},
+    {QUANT_IQ2_BN_R4, QUANT_Q8_K, 256, iq2_bn_r4_separate},
+    {QUANT_Q8_KV, QUANT_Q8_K, 256, q8_kv_separate},
+    {QUANT_Q8_KV_R8, QUANT_Q8_K, 256, q8_kv_r8_separate},
+    {QUANT_Q8_K_R8, QUANT_Q8_0, 256, q8_k_r8_separate},
+    {QUANT_Q8_K_R16, QUANT_Q8_0, 256, q8_k_r16_separate},
 };
 enum { N_TYPES = sizeof types / sizeof *types };
 
@@ -573,6 +669,7 @@ void quant_row_separate(const struct quant_type *type, int64_t first, int64_t n,
     memcpy(row, head, plain->header_bytes);
     for (int64_t b = first / types[i].len; b < (first + n) / types[i].len; b++, to += plain_bytes) {
         types[i].separate(from + (size_t)b * rows * bytes, r, to);
-        if (!plain->header_bytes) memcpy(to, head, header); /* a block begins with it */
+        /* A block begins with it. (That of Q8_KV ends with a sum.) */
+        if (!plain->header_bytes) memcpy(to, head, header < 4 ? header : 4);
     }
 }
