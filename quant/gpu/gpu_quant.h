@@ -136,10 +136,16 @@ static inline int quant_gpu_lanes(enum quant_id id)
 #undef QUANT_GPU_LANES
 }
 
-/* Bytes of a row in a step: at any offset from a multiple of 16, and 16 more. */
+/* Bytes for a copy of n bytes that begins at any offset from a multiple of 16, and 16 more. */
+static inline uint32_t quant_gpu_stage_bytes(uint32_t n)
+{
+    return (n + 15) / 16 * 16 + 32;
+}
+
+/* Of a row in a step. */
 static inline uint32_t quant_gpu_step_bytes(uint32_t block_bytes, int lanes)
 {
-    return (block_bytes * (uint32_t)(32 / lanes) + 15) / 16 * 16 + 32;
+    return quant_gpu_stage_bytes(block_bytes * (uint32_t)(32 / lanes));
 }
 
 /* Bytes of shared memory: the steps of all warps, and the terms of two rounds. */
@@ -157,6 +163,62 @@ static inline int quant_gpu_staged_warps(uint32_t block_bytes, int lanes, int64_
     while (quant_gpu_staged_bytes(block_bytes, lanes, most) > QUANT_GPU_STAGED_MOST) most--;
     const int64_t rounds = (steps + most - 1) / most;
     return (int)((steps + rounds - 1) / rounds);
+}
+
+/* quant_gpu_tile_TYPE, of the types of QUANT_GPU_STAGED: quant_gpu_gemv_TYPE for many columns,
+ * without `by`: a block of threads computes a tile of the results by the GPU's matrix units
+ * (gpu_tile.c). Grid: x: quant_gpu_tiles; QUANT_GPU_TILE_THREADS threads; shared memory:
+ * quant_gpu_tile_bytes. */
+enum {
+    QUANT_GPU_TILE_ROWS = 64,
+    QUANT_GPU_TILE_COLUMNS = 128,
+    QUANT_GPU_TILE_STEP = 256, /* elements of k at once */
+    QUANT_GPU_TILE_THREADS = 256,
+    QUANT_GPU_TILE_LEAST = 8,      /* columns from which on it is faster */
+    QUANT_GPU_TILE_MOST = 99 << 10 /* bytes of shared memory that each GPU has for a block */
+};
+struct quant_gpu_tile {
+    struct quant_gpu_gemv gemv;
+    int64_t n_columns;
+};
+
+/* Rows and columns of 256 codes are 272 bytes apart: eight of them, 16 bytes each, are in different
+ * memory banks. The 32 rows or columns of a warp are in the order of its lanes' use. */
+struct quant_gpu_tile_memory {
+    _Alignas(16) int8_t w[QUANT_GPU_TILE_ROWS][QUANT_GPU_TILE_STEP + 16];
+    _Alignas(16) int8_t x[QUANT_GPU_TILE_COLUMNS][QUANT_GPU_TILE_STEP + 16];
+    union {
+        struct { /* of blocks of 32 */
+            float d[8][QUANT_GPU_TILE_ROWS], m[8][QUANT_GPU_TILE_ROWS];
+            float x_d[8][QUANT_GPU_TILE_COLUMNS], x_s[8][QUANT_GPU_TILE_COLUMNS];
+        } block;
+        struct { /* of a super-block */
+            float d[QUANT_GPU_TILE_ROWS], m[QUANT_GPU_TILE_ROWS], x_d[QUANT_GPU_TILE_COLUMNS];
+            int scale[16][QUANT_GPU_TILE_ROWS];
+            int8_t min[QUANT_GPU_TILE_ROWS][16]; /* of 16 elements each */
+            /* The column's sums of 16 elements are 64 * high + low. */
+            int8_t high[QUANT_GPU_TILE_COLUMNS][16], low[QUANT_GPU_TILE_COLUMNS][16];
+        } super;
+    } of;
+    _Alignas(16) uint8_t rows[]; /* a step of the file's bytes of each row */
+};
+
+/* Bytes of a step of a row. */
+static inline uint32_t quant_gpu_tile_step_bytes(const struct quant_type *type)
+{
+    return type->block_bytes * (QUANT_GPU_TILE_STEP / type->block_len);
+}
+
+static inline uint32_t quant_gpu_tile_bytes(const struct quant_type *type)
+{
+    return (uint32_t)sizeof(struct quant_gpu_tile_memory) +
+           QUANT_GPU_TILE_ROWS * quant_gpu_stage_bytes(quant_gpu_tile_step_bytes(type));
+}
+
+static inline uint32_t quant_gpu_tiles(int64_t n_rows, int64_t n_columns)
+{
+    return (uint32_t)((n_rows + QUANT_GPU_TILE_ROWS - 1) / QUANT_GPU_TILE_ROWS *
+                      ((n_columns + QUANT_GPU_TILE_COLUMNS - 1) / QUANT_GPU_TILE_COLUMNS));
 }
 
 static inline uint32_t quant_gpu_quantize_blocks(const struct quant_act_form *form, int64_t k)
