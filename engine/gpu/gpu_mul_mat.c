@@ -30,29 +30,37 @@ static int64_t scratch(const struct engine_tensor *node)
     return bytes * p.x->ne[1];
 }
 
+/* Of n columns, those of a grid. */
+static uint32_t at_once(int64_t n)
+{
+    return (uint32_t)(n < ENGINE_GPU_MAX_COLUMNS ? n : ENGINE_GPU_MAX_COLUMNS);
+}
+
 struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engine_gpu_lines x,
                                             int64_t k, const struct quant_act_form *form, char *to)
 {
     const struct quant_act_parts parts = quant_act_parts(form, k);
     if (!quant_gpu_converts(form))
         return (struct quant_gpu_columns){{.f32 = (float *)(void *)x.at}, x.bytes};
-    const struct quant_gpu_quantize arguments = {
-        .k = k,
-        .x_stride = x.bytes / (int64_t)sizeof(float),
-        .x = (const float *)(const void *)x.at,
-        .to = {quant_act_at(&parts, to), parts.bytes},
-    };
-    const struct engine_gpu_grid grid = {quant_gpu_quantize_blocks(form, k), (uint32_t)x.n,
-                                         QUANT_GPU_THREADS, 0};
-    engine_gpu_launch(gpu, gpu->quantize[form->index], &grid, &arguments);
-    return arguments.to;
+    for (int64_t c = 0; c < x.n; c += ENGINE_GPU_MAX_COLUMNS) {
+        const struct quant_gpu_quantize arguments = {
+            .k = k,
+            .x_stride = x.bytes / (int64_t)sizeof(float),
+            .x = (const float *)(const void *)(x.at + c * x.bytes),
+            .to = {quant_act_at(&parts, to + c * parts.bytes), parts.bytes},
+        };
+        const struct engine_gpu_grid grid = {quant_gpu_quantize_blocks(form, k), at_once(x.n - c),
+                                             QUANT_GPU_THREADS, 0};
+        engine_gpu_launch(gpu, gpu->quantize[form->index], &grid, &arguments);
+    }
+    return (struct quant_gpu_columns){quant_act_at(&parts, to), parts.bytes};
 }
 
 void engine_gpu_multiply(struct engine_gpu *gpu, const struct engine_tensor *w,
                          struct quant_gpu_columns columns, struct quant_gpu_matrices by,
                          struct engine_gpu_lines out)
 {
-    const struct quant_gpu_gemv arguments = {
+    struct quant_gpu_gemv arguments = {
         .k = w->ne[0],
         .n_rows = w->ne[1],
         .row_bytes = w->nb[1],
@@ -63,9 +71,20 @@ void engine_gpu_multiply(struct engine_gpu *gpu, const struct engine_tensor *w,
         .by = by,
     };
     const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]);
-    const struct engine_gpu_grid grid = {shape.blocks, (uint32_t)out.n, shape.threads,
-                                         shape.shared};
-    engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, &arguments);
+    if (gpu->tile[w->type->id] && !by.per && out.n >= QUANT_GPU_TILE_LEAST) {
+        const struct quant_gpu_tile tile = {arguments, out.n};
+        const struct engine_gpu_grid grid = {quant_gpu_tiles(w->ne[1], out.n), 1,
+                                             QUANT_GPU_TILE_THREADS, quant_gpu_tile_bytes(w->type)};
+        engine_gpu_launch(gpu, gpu->tile[w->type->id], &grid, &tile);
+        return;
+    }
+    for (int64_t c = 0; c < out.n; c += ENGINE_GPU_MAX_COLUMNS) {
+        const struct engine_gpu_grid grid = {shape.blocks, at_once(out.n - c), shape.threads,
+                                             shape.shared};
+        engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, &arguments);
+        arguments.a.first = quant_gpu_column(&arguments.a, ENGINE_GPU_MAX_COLUMNS);
+        arguments.out += ENGINE_GPU_MAX_COLUMNS * arguments.out_stride;
+    }
 }
 
 static void launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch_)

@@ -87,7 +87,7 @@ QUANT_INLINE struct sums sums_of_part(const struct super_type *type, bool is_ali
     struct sums sums = {0};
     struct part w;
     int products[4];
-    (is_aligned ? type->aligned_part : type->part)(at, part, &w);
+    type->part(at, part, is_aligned, &w);
     GPU_UNROLL
     for (int s = 0; s < 4; s++) {
         products[s] = dot_words(is_signed, w.code + 4 * s, c->x + 4 * s);
@@ -126,6 +126,16 @@ QUANT_INLINE float value_of(const struct staged *type, const uint8_t *at, int64_
 }
 
 /* ---- Rows ---- */
+
+/* Starts copying `bytes` bytes at `from` to a stage, whose addresses modulo 16 are equal; by a
+ * warp.
+ */
+QUANT_INLINE void start_copy(const uint8_t *from, int64_t bytes, uint8_t *stage)
+{
+    const int offset = (int)((uintptr_t)from & 15);
+    for (int i = 16 * gpu_lane(); i < offset + bytes; i += 16 * GPU_WARP)
+        gpu_copy16(stage + i, from - offset + i);
+}
 
 /* Sums over the lanes of a block: lane p gets that of row p.
  *
@@ -227,7 +237,7 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
                                      false};                                                       \
         const struct staged aligned = {                                                            \
             SUPER_LEN, sizeof(struct NAME##_block), 4, {0}, &NAME##_type, true};                   \
-        if (NAME##_type.aligned_part &&                                                            \
+        if (NAME##_type.may_align &&                                                               \
             ((uintptr_t)p.w | (uintptr_t)p.row_bytes | (uintptr_t)p.by.bytes) % 16 == 0)           \
             gemv_staged(&p, &aligned);                                                             \
         else                                                                                       \

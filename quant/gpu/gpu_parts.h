@@ -66,16 +66,6 @@ QUANT_INLINE uint32_t look_up(const int8_t table[16], uint32_t codes)
     return gpu_choose(low, high, 0x3210 | (n >> 1 & 0x4444));
 }
 
-/* Starts copying `bytes` bytes at `from` to a stage, whose addresses modulo 16 are equal; by a
- * warp.
- */
-QUANT_INLINE void start_copy(const uint8_t *from, int64_t bytes, uint8_t *stage)
-{
-    const int offset = (int)((uintptr_t)from & 15);
-    for (int i = 16 * gpu_lane(); i < offset + bytes; i += 16 * GPU_WARP)
-        gpu_copy16(stage + i, from - offset + i);
-}
-
 /* ---- Blocks of 32 ---- */
 
 QUANT_INLINE bool is_signed32(struct quant_form32 form)
@@ -120,15 +110,15 @@ struct part {
     uint32_t code[16];
     int scale[4], min[4];
 };
-typedef void part_of(const uint8_t *at, int part, struct part *out);
+typedef void part_of(const uint8_t *at, int part, bool aligned, struct part *out);
 
-/* A type: how a part of the block at `at` is read (`aligned`: at a multiple of 16; NULL: blocks
- * have no such length), and its scale and minus its dmin. */
+/* A type: how its blocks are read. */
 struct super_type {
     const struct super_layout *layout;
-    int offset;     /* of codes, which are signed if it is SIGNED */
+    int offset;     /* of codes; SIGNED: codes are signed */
     bool is_halved; /* part 2h + t is a quarter of each half of elements 128h .. 128h + 127 */
-    part_of *part, *aligned_part;
+    bool may_align; /* `aligned` parts are those of blocks at multiples of 16; never in others */
+    part_of *part;
     int d, dmin; /* their bytes in the block */
 };
 enum { SIGNED = -1 };
@@ -166,7 +156,7 @@ QUANT_INLINE void k_scales_of_part(const uint32_t scale[3], int part, struct par
     }
 }
 
-QUANT_INLINE void q4_k_part_of(const uint8_t *at, int part, bool aligned, struct part *out)
+QUANT_INLINE void q4_k_part(const uint8_t *at, int part, bool aligned, struct part *out)
 {
     const struct q4_k_block *w = (const struct q4_k_block *)at;
     uint32_t head[4], q[8];
@@ -182,7 +172,7 @@ QUANT_INLINE void q4_k_part_of(const uint8_t *at, int part, bool aligned, struct
     for (int i = 0; i < 16; i++) out->code[i] = q[i % 8] >> 4 * (i / 8) & 0x0f0f0f0f;
 }
 
-QUANT_INLINE void q5_k_part_of(const uint8_t *at, int part, bool aligned, struct part *out)
+QUANT_INLINE void q5_k_part(const uint8_t *at, int part, bool aligned, struct part *out)
 {
     const struct q5_k_block *w = (const struct q5_k_block *)at;
     uint32_t head[4], q[8], high[8];
@@ -203,8 +193,9 @@ QUANT_INLINE void q5_k_part_of(const uint8_t *at, int part, bool aligned, struct
 }
 
 /* Codes g = t and t + 2 of half h. */
-QUANT_INLINE void q6_k_part(const uint8_t *at, int part, struct part *out)
+QUANT_INLINE void q6_k_part(const uint8_t *at, int part, bool aligned, struct part *out)
 {
+    (void)aligned;
     const struct q6_k_block *w = (const struct q6_k_block *)at;
     const int h = part / 2, t = part % 2;
     uint32_t low[8], high[8];
@@ -219,8 +210,9 @@ QUANT_INLINE void q6_k_part(const uint8_t *at, int part, struct part *out)
 }
 
 /* Q2_K and Q3_K: part 2h + t has the codes g = 2t and 2t + 1 of the bytes of half h. */
-QUANT_INLINE void q2_k_part(const uint8_t *at, int part, struct part *out)
+QUANT_INLINE void q2_k_part(const uint8_t *at, int part, bool aligned, struct part *out)
 {
+    (void)aligned;
     const struct q2_k_block *w = (const struct q2_k_block *)at;
     const int h = part / 2, t = part % 2;
     uint32_t q[8];
@@ -234,8 +226,9 @@ QUANT_INLINE void q2_k_part(const uint8_t *at, int part, struct part *out)
     }
 }
 
-QUANT_INLINE void q3_k_part(const uint8_t *at, int part, struct part *out)
+QUANT_INLINE void q3_k_part(const uint8_t *at, int part, bool aligned, struct part *out)
 {
+    (void)aligned;
     const struct q3_k_block *w = (const struct q3_k_block *)at;
     const int h = part / 2, t = part % 2;
     uint32_t q[8], high[8];
@@ -254,8 +247,9 @@ QUANT_INLINE void q3_k_part(const uint8_t *at, int part, struct part *out)
     }
 }
 
-QUANT_INLINE void iq4_xs_part(const uint8_t *at, int part, struct part *out)
+QUANT_INLINE void iq4_xs_part(const uint8_t *at, int part, bool aligned, struct part *out)
 {
+    (void)aligned;
     const struct iq4_xs_block *w = (const struct iq4_xs_block *)at;
     const int high = quant_load16(&w->scale_high) >> 4 * part;
     uint32_t q[8];
@@ -269,32 +263,19 @@ QUANT_INLINE void iq4_xs_part(const uint8_t *at, int part, struct part *out)
         out->scale[s] = ((w->scale_low[part] >> 4 * s & 15) | (high >> 2 * s & 3) << 4) - 32;
 }
 
-/* Blocks have a multiple of 16 bytes, and codes are at a multiple of 16. */
-#define ALIGNED_PARTS(NAME)                                                                        \
-    QUANT_INLINE void NAME##_part(const uint8_t *at, int part, struct part *out)                   \
-    {                                                                                              \
-        NAME##_part_of(at, part, false, out);                                                      \
-    }                                                                                              \
-    QUANT_INLINE void NAME##_aligned_part(const uint8_t *at, int part, struct part *out)           \
-    {                                                                                              \
-        NAME##_part_of(__builtin_assume_aligned(at, 16), part, true, out);                         \
-    }
-ALIGNED_PARTS(q4_k)
-ALIGNED_PARTS(q5_k)
-
-#define SUPER_TYPE(NAME, OFFSET, HALVED, ALIGNED, DMIN)                                            \
+#define SUPER_TYPE(NAME, OFFSET, HALVED, MAY_ALIGN, DMIN)                                          \
     static const struct super_type NAME##_type = {&NAME##_layout,                                  \
                                                   OFFSET,                                          \
                                                   HALVED,                                          \
+                                                  MAY_ALIGN,                                       \
                                                   NAME##_part,                                     \
-                                                  ALIGNED,                                         \
                                                   offsetof(struct NAME##_block, d),                \
                                                   DMIN};
-SUPER_TYPE(q2_k, 0, false, NULL, offsetof(struct q2_k_block, dmin))
-SUPER_TYPE(q3_k, 4, false, NULL, 0)
-SUPER_TYPE(q4_k, 0, false, q4_k_aligned_part, offsetof(struct q4_k_block, dmin))
-SUPER_TYPE(q5_k, 0, false, q5_k_aligned_part, offsetof(struct q5_k_block, dmin))
-SUPER_TYPE(q6_k, 32, true, NULL, 0)
-SUPER_TYPE(iq4_xs, SIGNED, false, NULL, 0)
+SUPER_TYPE(q2_k, 0, false, false, offsetof(struct q2_k_block, dmin))
+SUPER_TYPE(q3_k, 4, false, false, 0)
+SUPER_TYPE(q4_k, 0, false, true, offsetof(struct q4_k_block, dmin))
+SUPER_TYPE(q5_k, 0, false, true, offsetof(struct q5_k_block, dmin))
+SUPER_TYPE(q6_k, 32, true, false, 0)
+SUPER_TYPE(iq4_xs, SIGNED, false, false, 0)
 
 #endif

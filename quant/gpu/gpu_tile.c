@@ -32,7 +32,7 @@ struct tile {
     const struct quant_gpu_gemv *p;
     struct quant_gpu_tile_memory *s;
     const struct tile_type *type;
-    int64_t first_row, first_column, n_columns;
+    int first_row, first_column, n_columns;
     int pitch; /* of s->rows */
 };
 
@@ -50,61 +50,93 @@ QUANT_INLINE int place_of_column(int i)
 
 /* ---- Memory to shared memory ---- */
 
+/* i * bytes by one instruction: rows and columns of these types have less than 2^32 bytes. */
+QUANT_INLINE int64_t product(int i, int64_t bytes)
+{
+    return (int64_t)((uint64_t)(uint32_t)i * (uint32_t)bytes);
+}
+
 /* Block b of row i; past the last row: the last row's. */
 QUANT_INLINE const uint8_t *row_at(const struct tile *t, int i, int64_t b)
 {
-    const int64_t row = t->first_row + i, last = t->p->n_rows - 1;
-    return t->p->w + (row < last ? row : last) * t->p->row_bytes + b * t->type->block_bytes;
+    const int last = (int)(t->p->n_rows - 1), row = t->first_row + i;
+    return t->p->w + b * t->type->block_bytes + product(row < last ? row : last, t->p->row_bytes);
 }
 
-QUANT_INLINE struct quant_act column_at(const struct tile *t, int i)
+/* Bytes from the first column to column i; past the last column: to the last. */
+QUANT_INLINE int64_t column_at(const struct tile *t, int i)
 {
-    const int64_t column = t->first_column + i, last = t->n_columns - 1;
-    return quant_gpu_column(&t->p->a, (int)(column < last ? column : last));
+    const int last = t->n_columns - 1, column = t->first_column + i;
+    return product(column < last ? column : last, t->p->a.bytes);
 }
 
-/* Starts copying n blocks of each row. */
+/* Starts copying n blocks of each row, of which a lane has at most 16 bytes. */
 QUANT_INLINE void copy_rows(const struct tile *t, int64_t b, int n)
 {
-    for (int i = gpu_warp(); i < ROWS; i += THREADS / GPU_WARP)
-        start_copy(row_at(t, i, b), n * t->type->block_bytes, t->s->rows + i * t->pitch);
+    GPU_UNROLL
+    for (int i = 0; i < ROWS * GPU_WARP / THREADS; i++) {
+        const int row = gpu_warp() + i * (THREADS / GPU_WARP), at = 16 * gpu_lane();
+        const uint8_t *from = row_at(t, row, b);
+        const int offset = (int)((uintptr_t)from & 15);
+        if (at < offset + n * t->type->block_bytes)
+            gpu_copy16(t->s->rows + row * t->pitch + at, from - offset + at);
+    }
     gpu_copies_end();
 }
 
 /* Starts copying the codes of n blocks of each column. */
 QUANT_INLINE void copy_columns(const struct tile *t, int64_t b, int n)
 {
-    const int at = gpu_thread() % 16 * 16;
-    for (int i = gpu_thread() / 16; i < COLUMNS; i += THREADS / 16)
-        if (at < n * t->type->block_len)
-            gpu_copy16(&t->s->x[i][at], column_at(t, i).q + b * t->type->block_len + at);
+    const int first = gpu_thread() / 16, at = gpu_thread() % 16 * 16;
+    const int8_t *from = t->p->a.first.q + b * t->type->block_len + at;
+    if (at < n * t->type->block_len) {
+        GPU_UNROLL
+        for (int i = 0; i < COLUMNS * 16 / THREADS; i++)
+            gpu_copy16(&t->s->x[first + i * (THREADS / 16)][at],
+                       from + column_at(t, first + i * (THREADS / 16)));
+    }
     gpu_copies_end();
 }
 
 /* Scales of the columns' n blocks, and their products with sums. */
 QUANT_INLINE void read_column_scales(const struct tile *t, int64_t b, int n)
 {
-    for (int i = gpu_thread(); i < 8 * COLUMNS; i += THREADS) {
-        const int column = i / 8, place = place_of_column(column);
-        const struct quant_act a = column_at(t, column);
-        if (i % 8 >= n) continue;
-        t->s->of.block.x_d[i % 8][place] = a.d[b + i % 8];
-        if (t->type->form.has_min) t->s->of.block.x_s[i % 8][place] = a.s[b + i % 8];
+    const int block = gpu_thread() % 8;
+    const char *d = (const char *)(t->p->a.first.d + b + block),
+               *s = (const char *)(t->p->a.first.s + b + block);
+    if (block >= n) return;
+    GPU_UNROLL
+    for (int i = 0; i < COLUMNS * 8 / THREADS; i++) {
+        const int column = gpu_thread() / 8 + i * (THREADS / 8), place = place_of_column(column);
+        const int64_t at = column_at(t, column);
+        t->s->of.block.x_d[block][place] = *(const float *)(const void *)(d + at);
+        if (t->type->form.has_min)
+            t->s->of.block.x_s[block][place] = *(const float *)(const void *)(s + at);
     }
 }
 
-/* The same of super-blocks, with their sums: half of a column for each thread. */
+/* The same of super-blocks, with their sums: eight of a column for each thread. */
 QUANT_INLINE void read_column_sums(const struct tile *t, int64_t b)
 {
     const int column = gpu_thread() / 2, half = gpu_thread() % 2 * 8;
-    const struct quant_act a = column_at(t, column);
-    if (half == 0) t->s->of.super.x_d[place_of_column(column)] = a.d[b];
+    const int64_t at = column_at(t, column);
+    if (half == 0)
+        t->s->of.super.x_d[place_of_column(column)] =
+            *(const float *)(const void *)((const char *)(t->p->a.first.d + b) + at);
     if (!t->type->super->layout->panel.has_min) return;
-    const int16_t *sum = a.sum + 16 * b + half;
+    /* Two sums in a word: bits 0 to 5 and 6 to 13 of each become bytes. */
+    const uint32_t *sum =
+        __builtin_assume_aligned((const char *)(t->p->a.first.sum + 16 * b + half) + at, 16);
+    uint32_t *high = __builtin_assume_aligned(&t->s->of.super.high[column][half], 8),
+             *low = __builtin_assume_aligned(&t->s->of.super.low[column][half], 8);
+    uint32_t words[4];
     GPU_UNROLL
-    for (int i = 0; i < 8; i++) {
-        t->s->of.super.high[column][half + i] = (int8_t)(sum[i] >> 6);
-        t->s->of.super.low[column][half + i] = (int8_t)(sum[i] & 63);
+    for (int i = 0; i < 4; i++) words[i] = sum[i];
+    GPU_UNROLL
+    for (int i = 0; i < 2; i++) {
+        const uint32_t a = words[2 * i], c = words[2 * i + 1];
+        high[i] = gpu_choose(a >> 6, c >> 6, 0x6420);
+        low[i] = gpu_choose(a & 0x003f003f, c & 0x003f003f, 0x6420);
     }
 }
 
@@ -151,10 +183,10 @@ QUANT_INLINE void unpack_super(const struct tile *t, int64_t b)
     const uint8_t *from = row_at(t, row, b);
     const uint8_t *at = t->s->rows + row * t->pitch + ((uintptr_t)from & 15);
     struct part w;
-    if (type->aligned_part && (uintptr_t)from % 16 == 0)
-        type->aligned_part(at, part, &w);
+    if (type->may_align && (uintptr_t)from % 16 == 0)
+        type->part(at, part, true, &w);
     else
-        type->part(at, part, &w);
+        type->part(at, part, false, &w);
     if (type->offset > 0) {
         GPU_UNROLL
         for (int i = 0; i < 16; i++) w.code[i] = signed_codes(w.code[i], type->offset);
@@ -311,15 +343,15 @@ QUANT_INLINE void write_results(const struct tile *t, const struct results *from
 QUANT_INLINE void multiply_tile(const struct quant_gpu_tile *p, const struct tile_type *type)
 {
     const int per_step = STEP / type->block_len;
-    const int64_t n_blocks = p->gemv.k / type->block_len,
-                  n_across = (p->n_columns + COLUMNS - 1) / COLUMNS;
+    const int64_t n_blocks = p->gemv.k / type->block_len;
+    const int n_across = (int)((p->n_columns + COLUMNS - 1) / COLUMNS);
     const struct tile t = {
         .p = &p->gemv,
         .s = gpu_shared(),
         .type = type,
         .first_row = gpu_block() / n_across * ROWS,
         .first_column = gpu_block() % n_across * COLUMNS,
-        .n_columns = p->n_columns,
+        .n_columns = (int)p->n_columns,
         .pitch = (int)quant_gpu_stage_bytes((uint32_t)(per_step * type->block_bytes)),
     };
     struct results results = {0};
