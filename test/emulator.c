@@ -265,7 +265,8 @@ static bool run_warp(uint32_t warp)
 static bool run_block(void)
 {
     const uint32_t n_warps = emulator.grid.threads / GPU_WARP;
-    memset(emulator.copies, 0, sizeof emulator.copies[0] * emulator.grid.threads);
+    for (uint32_t i = 0; i < emulator.grid.threads; i++)
+        emulator.copies[i].n = emulator.copies[i].n_groups = 0;
     memset(emulator.shared, (int)support_random_below(&emulator.rng, 256), emulator.grid.shared);
     do {
         uint32_t order[MAX_THREADS / GPU_WARP];

@@ -17,7 +17,8 @@ struct engine_gpu_lines {
 struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engine_gpu_lines x,
                                             int64_t k, const struct quant_act_form *form, char *to);
 
-/* At most ENGINE_GPU_MAX_COLUMNS if by.per is not 0. out row c = the rows of w, or of the matrix of it that `by` names, times column c. */
+/* At most ENGINE_GPU_MAX_COLUMNS if by.per is not 0. out row c = the rows of w, or of the matrix of
+ * it that `by` names, times column c. */
 void engine_gpu_multiply(struct engine_gpu *gpu, const struct engine_tensor *w,
                          struct quant_gpu_columns columns, struct quant_gpu_matrices by,
                          struct engine_gpu_lines out);

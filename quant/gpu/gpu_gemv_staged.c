@@ -161,8 +161,9 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
     const int n_blocks = (int)(p->k / type->block_len);
     const int warps = quant_gpu_staged_warps((uint32_t)bytes, lanes, n_blocks);
     const int per_round = warps * per_step;
-    const int64_t first = (int64_t)gpu_block() * ROWS;
-    const struct quant_gpu_factors of = quant_gpu_factors(p, gpu_block_y());
+    const struct quant_gpu_rows rows = quant_gpu_rows_of(p, gpu_block());
+    const int64_t first = (gpu_block() - rows.block) * ROWS;
+    const struct quant_gpu_factors of = quant_gpu_factors(p, rows.w, gpu_block_y());
     const struct quant_act a = of.a;
     uint8_t *step = (uint8_t *)gpu_shared() + gpu_warp() * ROWS * step_bytes;
     float *terms = (float *)(void *)((uint8_t *)gpu_shared() + warps * ROWS * step_bytes);
@@ -171,7 +172,7 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
     const uint8_t *w[ROWS];
     GPU_UNROLL
     for (int r = 0; r < ROWS; r++)
-        w[r] = of.w + (first + r < p->n_rows ? first + r : p->n_rows - 1) * p->row_bytes;
+        w[r] = of.w + (first + r < rows.n_rows ? first + r : rows.n_rows - 1) * p->row_bytes;
     for (int b_round = 0; of.w && b_round < n_blocks; b_round += per_round) {
         const int b_step = b_round + gpu_warp() * per_step, n_left = n_blocks - b_step;
         const int n = n_left < per_step ? n_left : per_step, b = b_step + block;
@@ -219,8 +220,8 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
             for (int i = 0; i < n_terms; i++) acc += terms[gpu_thread() * per_round + i];
         terms += (b_round / per_round % 2 ? -1 : 1) * ROWS * per_round;
     }
-    if (gpu_thread() < ROWS && first + gpu_thread() < p->n_rows)
-        p->out[gpu_block_y() * p->out_stride + first + gpu_thread()] = acc;
+    if (gpu_thread() < ROWS && first + gpu_thread() < rows.n_rows)
+        rows.out[gpu_block_y() * p->out_stride + first + gpu_thread()] = acc;
 }
 
 #define STAGED_32(NAME)                                                                            \
@@ -238,7 +239,10 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
         const struct staged aligned = {                                                            \
             SUPER_LEN, sizeof(struct NAME##_block), 4, {0}, &NAME##_type, true};                   \
         if (NAME##_type.may_align &&                                                               \
-            ((uintptr_t)p.w | (uintptr_t)p.row_bytes | (uintptr_t)p.by.bytes) % 16 == 0)           \
+            ((uintptr_t)p.w | (uintptr_t)p.more[0].w | (uintptr_t)p.more[1].w |                    \
+             (uintptr_t)p.row_bytes | (uintptr_t)p.by.bytes) %                                     \
+                    16 ==                                                                          \
+                0)                                                                                 \
             gemv_staged(&p, &aligned);                                                             \
         else                                                                                       \
             gemv_staged(&p, &plain);                                                               \

@@ -61,16 +61,35 @@ struct quant_gpu_matrices {
     int64_t per, stride, n, bytes, repeat;
 };
 
+/* Rows of a matrix, and where their products are; in the grid, their blocks begin at `block`. */
+struct quant_gpu_rows {
+    const uint8_t *w;
+    float *out;
+    int64_t n_rows, block;
+};
+
 /* quant_gpu_gemv_TYPE: out[c * out_stride + r] = row r times column c (quant/quant.h, canonical
- * arithmetic). Grid: quant_gpu_gemv_shape, y: columns. It reads up to
- * 15 bytes before and after the rows, in the same 16 bytes as theirs. */
+ * arithmetic). Then the same for rows of more matrices of the type, with as long rows. Grid: x:
+ * blocks of quant_gpu_gemv_shape, of each matrix; y: columns. It reads up to 15 bytes before and
+ * after the rows, in the same 16 bytes as theirs. */
+enum { QUANT_GPU_MORE = 2 };
 struct quant_gpu_gemv {
     int64_t k, n_rows, row_bytes, out_stride;
     const uint8_t *w;
     struct quant_gpu_columns a;
     float *out;
     struct quant_gpu_matrices by;
+    struct quant_gpu_rows more[QUANT_GPU_MORE]; /* n_rows 0: none */
 };
+
+/* The rows of a block of the grid. */
+static inline struct quant_gpu_rows quant_gpu_rows_of(const struct quant_gpu_gemv *p, int block)
+{
+    struct quant_gpu_rows rows = {p->w, p->out, p->n_rows, 0};
+    for (int i = 0; i < QUANT_GPU_MORE; i++)
+        if (p->more[i].n_rows && block >= p->more[i].block) rows = p->more[i];
+    return rows;
+}
 
 struct quant_gpu_factors {
     const uint8_t *w; /* row 0; NULL: the results are NaN */
@@ -78,12 +97,13 @@ struct quant_gpu_factors {
 };
 
 /* What the results of column c are products of. */
-static inline struct quant_gpu_factors quant_gpu_factors(const struct quant_gpu_gemv *p, int c)
+static inline struct quant_gpu_factors quant_gpu_factors(const struct quant_gpu_gemv *p,
+                                                         const uint8_t *w, int c)
 {
     const struct quant_gpu_matrices *by = &p->by;
-    if (!by->per) return (struct quant_gpu_factors){p->w, quant_gpu_column(&p->a, c)};
+    if (!by->per) return (struct quant_gpu_factors){w, quant_gpu_column(&p->a, c)};
     const int64_t m = by->ids ? by->ids[c / by->per * by->stride + c % by->per] : c / by->per;
-    return (struct quant_gpu_factors){m >= 0 && m < by->n ? p->w + m * by->bytes : NULL,
+    return (struct quant_gpu_factors){m >= 0 && m < by->n ? w + m * by->bytes : NULL,
                                       quant_gpu_column(&p->a, (int)(c / by->repeat))};
 }
 
