@@ -30,10 +30,10 @@ static int64_t scratch(const struct engine_tensor *node)
     return bytes * p.x->ne[1];
 }
 
-/* Of n columns, those of a grid. */
+/* Of n columns, those of a start. */
 static uint32_t at_once(int64_t n)
 {
-    return (uint32_t)(n < ENGINE_GPU_MAX_COLUMNS ? n : ENGINE_GPU_MAX_COLUMNS);
+    return (uint32_t)(n < ENGINE_GPU_COLUMNS_AT_ONCE ? n : ENGINE_GPU_COLUMNS_AT_ONCE);
 }
 
 struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engine_gpu_lines x,
@@ -42,7 +42,7 @@ struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engin
     const struct quant_act_parts parts = quant_act_parts(form, k);
     if (!quant_gpu_converts(form))
         return (struct quant_gpu_columns){{.f32 = (float *)(void *)x.at}, x.bytes};
-    for (int64_t c = 0; c < x.n; c += ENGINE_GPU_MAX_COLUMNS) {
+    for (int64_t c = 0; c < x.n; c += ENGINE_GPU_COLUMNS_AT_ONCE) {
         const struct quant_gpu_quantize arguments = {
             .k = k,
             .x_stride = x.bytes / (int64_t)sizeof(float),
@@ -75,12 +75,12 @@ static void start_gemv(struct engine_gpu *gpu, const struct engine_tensor *w, ui
                        int64_t n_columns, struct quant_gpu_gemv *arguments)
 {
     const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]);
-    for (int64_t c = 0; c < n_columns; c += ENGINE_GPU_MAX_COLUMNS) {
+    for (int64_t c = 0; c < n_columns; c += ENGINE_GPU_COLUMNS_AT_ONCE) {
         const struct engine_gpu_grid grid = {shape.blocks + blocks, at_once(n_columns - c),
                                              shape.threads, shape.shared};
-        const int64_t next = ENGINE_GPU_MAX_COLUMNS * arguments->out_stride;
+        const int64_t next = ENGINE_GPU_COLUMNS_AT_ONCE * arguments->out_stride;
         engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, arguments);
-        arguments->a.first = quant_gpu_column(&arguments->a, ENGINE_GPU_MAX_COLUMNS);
+        arguments->a.first = quant_gpu_column(&arguments->a, ENGINE_GPU_COLUMNS_AT_ONCE);
         arguments->out += next;
         for (int i = 0; i < QUANT_GPU_MORE; i++)
             if (arguments->more[i].n_rows) arguments->more[i].out += next;

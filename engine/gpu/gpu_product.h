@@ -5,7 +5,10 @@
 #include "engine/gpu/gpu_op.h"
 #include "quant/gpu/gpu_quant.h"
 
-enum { ENGINE_GPU_MAX_COLUMNS = 65535 }; /* of a grid's second dimension */
+enum {
+    ENGINE_GPU_MAX_COLUMNS = 65535,   /* of a grid's second dimension */
+    ENGINE_GPU_COLUMNS_AT_ONCE = 4096 /* of a start, if a product may have more of them */
+};
 
 /* n rows of floats, `bytes` apart. */
 struct engine_gpu_lines {

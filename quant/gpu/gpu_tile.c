@@ -115,7 +115,7 @@ QUANT_INLINE void read_column_scales(const struct tile *t, int64_t b, int n)
     }
 }
 
-/* The same of super-blocks, with their sums: eight of a column for each thread. */
+/* Scales of the columns' super-blocks, and their sums of 16: eight of a column for each thread. */
 QUANT_INLINE void read_column_sums(const struct tile *t, int64_t b)
 {
     const int column = gpu_thread() / 2, half = gpu_thread() % 2 * 8;
