@@ -169,7 +169,8 @@ $(BUILD)/curl: FORCE
 
 # All PTX in the program: texts that end with a zero byte, compressed. sm_80: GPUs from 2020 on; PTX 7.0: drivers
 # from R450 on. C has no word for a kernel, so that is written into the functions that clang compiled.
-# The second clang only writes them as PTX: it optimizes nothing, and so adds no fma (scripts/lint).
+# The second clang only writes them as PTX: it optimizes nothing, and so adds no fma (scripts/lint). Kernels of tiles
+# state their threads, and that a multiprocessor has two blocks: its registers suffice for both.
 GPU_TARGET := --target=nvptx64-nvidia-cuda -march=sm_80 -Xclang -target-feature -Xclang +ptx70
 GPU_CFLAGS := $(GPU_TARGET) -std=gnu17 -O2 $(WARNINGS) -ffp-contract=off -fno-math-errno \
               -nostdlibinc -isystem quant/gpu/libc -I.
@@ -181,6 +182,7 @@ $(BUILD)/%.ll: %.c $(BUILD)/flags
 	    -e 's/^define dso_local /define internal /' -e 's/^\(@.* = \)dso_local \(local_unnamed_addr \)\?constant /\1internal constant /' $@
 $(BUILD)/%.ptx: $(BUILD)/%.ll
 	$(Q)$(GPU_CC) $(GPU_TARGET) -O2 -Xclang -disable-llvm-passes -S -x ir -o $@ $<
+	@sed -i -e '/entry quant_gpu_tile_/,/^{/s/^{/.maxntid 256, 1, 1\n.minnctapersm 2\n{/' $@
 $(BUILD)/gpu.ptx.xz: $(GPU_PTX)
 	$(Q)for file in $^; do cat $$file; printf '\0'; done | xz -T1 --check=crc32 --lzma2=preset=9e,dict=4MiB > $@
 

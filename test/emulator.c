@@ -49,7 +49,9 @@ static struct {
     char *stack[MAX_THREADS]; /* of the first n_fibers */
     uint32_t n_fibers;        /* which wait for a block, or within one */
     enum waits_for state[MAX_THREADS];
-    uint32_t value[MAX_THREADS]; /* of a shuffle */
+    uint32_t value[MAX_THREADS];                   /* of a shuffle */
+    const uint8_t *row[MAX_THREADS];               /* of matrices that are loaded */
+    uint32_t a[MAX_THREADS][4], b[MAX_THREADS][2]; /* of matrices that are multiplied */
     struct copies {
         int n, n_groups; /* groups that have ended */
         struct {
@@ -112,6 +114,44 @@ uint32_t gpu_shuffle_xor(uint32_t x, int mask)
     const uint32_t other = emulator.value[emulator.thread ^ (uint32_t)mask];
     wait_for(A_SHUFFLE); /* until all have read */
     return other;
+}
+
+void gpu_load_matrices(const void *row, uint32_t out[4])
+{
+    const uint32_t first = emulator.thread / GPU_WARP * GPU_WARP, lane = emulator.thread % GPU_WARP;
+    if ((uintptr_t)row % 16) abort();
+    emulator.row[emulator.thread] = row;
+    wait_for(A_SHUFFLE);
+    for (uint32_t i = 0; i < 4; i++)
+        memcpy(&out[i], emulator.row[first + 8 * i + lane / 4] + 4 * (lane % 4), 4);
+    wait_for(A_SHUFFLE);
+}
+
+/* n: words of an element of sum, in two rows and columns of four lanes each. */
+static void multiply(uint32_t n, const uint32_t *a, const uint32_t *b, int sum[4])
+{
+    const uint32_t thread = emulator.thread, first = thread / GPU_WARP * GPU_WARP;
+    memcpy(emulator.a[thread], a, 2 * n * sizeof *a);
+    memcpy(emulator.b[thread], b, n * sizeof *b);
+    wait_for(A_SHUFFLE);
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t row = (thread - first) / 4 * 4, column = (2 * (thread % 4) + i % 2) * 4;
+        for (uint32_t t = 0; t < 4; t++)
+            for (uint32_t w = 0; w < n; w++)
+                sum[i] = gpu_dot4_signed(emulator.a[first + row + t][2 * w + i / 2],
+                                         emulator.b[first + column + t][w], sum[i]);
+    }
+    wait_for(A_SHUFFLE);
+}
+
+void gpu_multiply_16(const uint32_t a[2], uint32_t b, int sum[4])
+{
+    multiply(1, a, &b, sum);
+}
+
+void gpu_multiply_32(const uint32_t a[4], const uint32_t b[2], int sum[4])
+{
+    multiply(2, a, b, sum);
 }
 
 int gpu_dot4(uint32_t a, uint32_t b, int sum)
@@ -225,7 +265,8 @@ static bool run_warp(uint32_t warp)
 static bool run_block(void)
 {
     const uint32_t n_warps = emulator.grid.threads / GPU_WARP;
-    memset(emulator.copies, 0, sizeof emulator.copies[0] * emulator.grid.threads);
+    for (uint32_t i = 0; i < emulator.grid.threads; i++)
+        emulator.copies[i].n = emulator.copies[i].n_groups = 0;
     memset(emulator.shared, (int)support_random_below(&emulator.rng, 256), emulator.grid.shared);
     do {
         uint32_t order[MAX_THREADS / GPU_WARP];

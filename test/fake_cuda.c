@@ -26,7 +26,9 @@ enum {
     PAGE = 4096,
     HUGE_PAGE = 2 << 20,
     CODE_SIZE = 64,
-    MAX_LAUNCHES = 4096
+    MAX_LAUNCHES = 4096,
+    MAX_LARGE = 64,
+    MAX_SHARED = 99 << 10
 };
 
 struct fake_cuda fake_cuda = {.memory = 64 << 20, .major = 8, .seed = 1};
@@ -306,6 +308,32 @@ int cuModuleGetFunction(void **kernel, void *module, const char *name)
     return strcmp(module, "module") == 0 && function ? SUCCESS : NOT_FOUND;
 }
 
+/* Kernels whose blocks may have more shared memory than others. */
+static struct {
+    void *kernel;
+    unsigned shared;
+} large[MAX_LARGE];
+
+int cuFuncSetAttribute(void *kernel, int attribute, int value)
+{
+    if (attribute != ENGINE_GPU_KERNEL_SHARED || value < 0 || value > MAX_SHARED)
+        return INVALID_VALUE;
+    int i = 0;
+    while (i < MAX_LARGE && large[i].kernel && large[i].kernel != kernel) i++;
+    if (i == MAX_LARGE) return INVALID_VALUE;
+    large[i].kernel = kernel;
+    large[i].shared = (unsigned)value;
+    return SUCCESS;
+}
+
+static unsigned shared_of(const void *kernel)
+{
+    unsigned shared = 48 << 10;
+    for (int i = 0; i < MAX_LARGE; i++)
+        if (large[i].kernel == kernel) shared = large[i].shared;
+    return shared;
+}
+
 /* A started kernel, or one that a graph has. */
 struct launch {
     void (*kernel)(const void *);
@@ -344,7 +372,8 @@ int cuLaunchKernel(void *kernel, unsigned x, unsigned y, unsigned z, unsigned th
 {
     struct launch launch = {.grid = {x, y, threads_x, shared}, .arguments = arguments[0]};
     memcpy(&launch.kernel, &kernel, sizeof launch.kernel);
-    if (z != 1 || threads_y != 1 || threads_z != 1 || extra || !x || !y || shared > 48 << 10)
+    if (z != 1 || threads_y != 1 || threads_z != 1 || extra || !x || !y || y > 65535 ||
+        shared > shared_of(kernel))
         return INVALID_VALUE;
     if (!collecting) {
         open_memory(true);

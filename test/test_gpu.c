@@ -52,7 +52,13 @@ static void rig_free(struct rig *rig)
     assert_int_equal(fake_cuda.live, 0);
 }
 
-enum { K = 512, ROWS = 21, MORE_ROWS = 32, COLUMNS = 3, MAX_OUT = COLUMNS * (ROWS + MORE_ROWS) };
+enum {
+    K = 512,
+    ROWS = 21,
+    MORE_ROWS = 32,
+    COLUMNS = 9 /* of a tile */,
+    MAX_OUT = COLUMNS * (ROWS + MORE_ROWS)
+};
 
 /* A matrix of weights in both memories. */
 struct weights {
@@ -94,7 +100,8 @@ static bool multiply(const struct rig *rig, struct weights *first, struct weight
                      struct base_error *err)
 {
     struct engine_graph *g = engine_graph_new(rig->engine, 16, err);
-    struct engine_tensor *x = engine_input(g, QUANT_F32, 2, (int64_t[]){K, columns}, "x");
+    const int64_t k = first->here.ne[0];
+    struct engine_tensor *x = engine_input(g, QUANT_F32, 2, (int64_t[]){k, columns}, "x");
     struct engine_tensor *w[2] = {on_gpu ? &first->there : &first->here,
                                   on_gpu ? &second->there : &second->here};
     engine_graph_set_place(g, &rig->engine->place[on_gpu]);
@@ -105,7 +112,7 @@ static bool multiply(const struct rig *rig, struct weights *first, struct weight
     bool ok = engine_graph_plan(g, true, err);
     if (ok) {
         float *to = engine_input_data(x);
-        for (int64_t i = 0; i < K * columns; i++) to[i] = support_random_gauss(&seed);
+        for (int64_t i = 0; i < k * columns; i++) to[i] = support_random_gauss(&seed);
         ok = engine_graph_run(g, err);
     }
     if (ok) memcpy(out, engine_output_data(doubled), (size_t)engine_tensor_bytes(doubled));
@@ -123,7 +130,7 @@ static void products_on_a_gpu_give_the_bytes_of_the_processor(void **state)
         const struct quant_type *type = quant_type_by_id(id);
         if (!type || !type->act) continue;
         struct weights first = weights_new(&rig, type, K, ROWS, &rng);
-        for (int64_t columns = 1; columns <= COLUMNS; columns += 2) {
+        for (int64_t columns = 1; columns <= COLUMNS; columns += columns == 1 ? 2 : 6) {
             struct base_error err = BASE_ERROR_INIT;
             float here[MAX_OUT] = {0}, there[MAX_OUT] = {0};
             const int before = fake_cuda.launches;
@@ -142,6 +149,41 @@ static void products_on_a_gpu_give_the_bytes_of_the_processor(void **state)
 }
 
 /* The second run and later ones start all kernels as one graph. */
+static void products_with_weights_of_one_type_are_one_start(void **state)
+{
+    struct rig rig = rig_new();
+    struct base_error err = BASE_ERROR_INIT;
+    float out[MAX_OUT];
+    uint64_t rng = 4;
+    (void)state;
+    struct weights first = weights_new(&rig, quant_type_by_id(QUANT_Q4_K), K, ROWS, &rng),
+                   second = weights_new(&rig, quant_type_by_id(QUANT_Q4_K), K, MORE_ROWS, &rng);
+    const int before = fake_cuda.launches;
+    assert_true(multiply(&rig, &first, &second, true, 1, 5, out, &err));
+    assert_int_equal(fake_cuda.launches - before, 2); /* the column's conversion, the product */
+    weights_free(&first);
+    weights_free(&second);
+    rig_free(&rig);
+}
+
+static void products_may_have_more_columns_than_a_start(void **state)
+{
+    enum { MANY = 4099, SMALL_K = 32 };
+    static float here[2 * MANY], there[2 * MANY];
+    struct rig rig = rig_new();
+    struct base_error err = BASE_ERROR_INIT;
+    uint64_t rng = 5;
+    (void)state;
+    struct weights first = weights_new(&rig, quant_type_by_id(QUANT_BF16), SMALL_K, 1, &rng),
+                   second = weights_new(&rig, quant_type_by_id(QUANT_BF16), SMALL_K, 1, &rng);
+    assert_true(multiply(&rig, &first, &second, false, MANY, 6, here, &err));
+    if (!multiply(&rig, &first, &second, true, MANY, 6, there, &err)) fail_msg("%s", err.text);
+    assert_memory_equal(here, there, sizeof here);
+    weights_free(&first);
+    weights_free(&second);
+    rig_free(&rig);
+}
+
 static void a_graph_that_runs_again_reads_its_new_inputs(void **state)
 {
     struct rig rig = rig_new();
@@ -359,7 +401,7 @@ static void the_program_has_all_ptx(void **state)
         assert_null(strstr(ptx + at, ".visible .func ")); /* the driver links the texts */
         assert_null(strstr(ptx + at, ".visible .global "));
     }
-    assert_int_equal(texts, 9);
+    assert_int_equal(texts, 10);
     free(ptx);
 }
 
@@ -367,6 +409,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_on_a_gpu_give_the_bytes_of_the_processor),
+        cmocka_unit_test(products_with_weights_of_one_type_are_one_start),
+        cmocka_unit_test(products_may_have_more_columns_than_a_start),
         cmocka_unit_test(a_graph_that_runs_again_reads_its_new_inputs),
         cmocka_unit_test(a_buffer_reads_as_zeros_and_then_as_what_was_written),
         cmocka_unit_test(the_host_cannot_read_a_gpus_memory),

@@ -67,6 +67,65 @@ static void every_product_equals_scalar(void **state)
     bed_free(&bed);
 }
 
+enum { MAX_COLUMNS = 133 };
+
+/* Compares rows of a type with n_columns columns, in tiles. */
+static void check_tile(struct bed *bed, const struct quant_type *type, int64_t k, int n_rows,
+                       int n_columns)
+{
+    static _Alignas(64) char memory[MAX_COLUMNS][8 * 1024];
+    const struct quant_act_parts parts = quant_act_parts(type->act, k);
+    const size_t row_bytes = bed_row_bytes(bed, type, k),
+                 bytes = (size_t)(n_rows * n_columns) * sizeof(float);
+    const uint8_t *w = bed_rows(bed, type, k, n_rows, row_bytes);
+    float *expected = malloc(bytes), *out = malloc(bytes + 1);
+    assert_true(parts.bytes <= (int64_t)sizeof memory[0]);
+    for (int c = 0; c < n_columns; c++) {
+        const struct quant_act to = quant_act_at(&parts, memory[c]);
+        bed_column_fill(&bed->column, &bed->rng, &bed->scalar, &quant_act_f32, k);
+        bed->scalar.quantize[type->act->index](k, bed->column.act.f32, &to);
+        for (int r = 0; r < n_rows; r++)
+            expected[c * n_rows + r] = type->dot(k, w + row_bytes * (size_t)r, &to);
+    }
+    memset(out, 0xa5, bytes + 1);
+    const struct quant_gpu_tile tile = {
+        .gemv = {.k = k,
+                 .n_rows = n_rows,
+                 .row_bytes = (int64_t)row_bytes,
+                 .out_stride = n_rows,
+                 .w = w,
+                 .a = {quant_act_at(&parts, memory[0]), sizeof memory[0]},
+                 .out = out},
+        .n_columns = n_columns};
+    launch("tile", type->name, &tile,
+           &(struct emulator_grid){quant_gpu_tiles(n_rows, n_columns), 1, QUANT_GPU_TILE_THREADS,
+                                   quant_gpu_tile_bytes(type)},
+           support_random(&bed->rng));
+    const int wrong =
+        bed_float_mismatches(n_rows * n_columns, out, expected) + (((uint8_t *)out)[bytes] != 0xa5);
+    free(expected);
+    free(out);
+    if (wrong)
+        fail_msg("%s: k %lld, %d rows, %d columns: %d mismatches", type->name, (long long)k, n_rows,
+                 n_columns, wrong);
+}
+
+static void tiles_of_many_columns_equal_scalar(void **state)
+{
+    struct bed bed = bed_new(4);
+    (void)state;
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (!type || !quant_gpu_lanes(type->id)) continue;
+        assert_true(quant_gpu_tile_bytes(type) <= QUANT_GPU_TILE_MOST);
+        for (int64_t n = 1; n <= 17; n += type->block_len == 32 ? 3 : 8)
+            check_tile(&bed, type, n * type->block_len, 1 + (int)support_random_below(&bed.rng, 35),
+                       1 + (int)support_random_below(&bed.rng, 40));
+        check_tile(&bed, type, 512, 35, MAX_COLUMNS);
+    }
+    bed_free(&bed);
+}
+
 /* Four columns, which are two of x, and the matrices that the ids name; without ids two matrices.
  */
 static void check_matrices(struct bed *bed, const struct quant_type *type, bool by_id)
@@ -235,6 +294,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_product_equals_scalar),
+        cmocka_unit_test(tiles_of_many_columns_equal_scalar),
         cmocka_unit_test(columns_have_matrices_of_their_own),
         cmocka_unit_test(every_activation_form_equals_scalar),
         cmocka_unit_test(a_kernel_that_lacks_a_barrier_gives_other_values),

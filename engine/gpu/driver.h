@@ -45,6 +45,7 @@
     F(module_load, cuModuleLoadData, (void **module, const void *code))                            \
     F(module_free, cuModuleUnload, (void *module))                                                 \
     F(module_kernel, cuModuleGetFunction, (void **kernel, void *module, const char *name))         \
+    F(kernel_set, cuFuncSetAttribute, (void *kernel, int attribute, int value))                    \
     F(launch, cuLaunchKernel, (void *kernel, unsigned x, unsigned y, unsigned z,                   \
                                unsigned threads_x, unsigned threads_y, unsigned threads_z,         \
                                unsigned shared, void *stream, void **arguments, void **extra))
@@ -53,6 +54,7 @@
 enum {
     ENGINE_GPU_ATTRIBUTE_MAJOR = 75,
     ENGINE_GPU_ATTRIBUTE_MINOR = 76,
+    ENGINE_GPU_KERNEL_SHARED = 8, /* bytes of shared memory of a block, at most */
     ENGINE_GPU_LINK_PTX = 1,
     ENGINE_GPU_CAPTURE_THREAD = 1 /* other threads may call anything */
 };

@@ -69,6 +69,17 @@ static bool take_quant_kernel(struct engine_gpu *gpu, const char *kernel, const 
     return take_kernel(gpu, name, out, err);
 }
 
+/* Its blocks have more shared memory than those that state nothing. */
+static bool take_tile(struct engine_gpu *gpu, const struct quant_type *type, struct base_error *err)
+{
+    void **kernel = &gpu->tile[type->id];
+    return take_quant_kernel(gpu, "tile", type->name, kernel, err) &&
+           engine_gpu_check(&gpu->driver,
+                            gpu->driver.kernel_set(*kernel, ENGINE_GPU_KERNEL_SHARED,
+                                                   (int)quant_gpu_tile_bytes(type)),
+                            "cuFuncSetAttribute", err);
+}
+
 static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
 {
     static const char *const names[ENGINE_GPU_KERNELS] = {
@@ -97,6 +108,7 @@ static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
     for (uint32_t id = 0; ok && id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (type && type->act) ok = take_quant_kernel(gpu, "gemv", type->name, &gpu->gemv[id], err);
+        if (ok && type && quant_gpu_lanes(type->id)) ok = take_tile(gpu, type, err);
     }
     for (int i = 0; ok && i < QUANT_ACT_FORMS; i++) {
         const struct quant_act_form *form = quant_act_forms[i];

@@ -30,29 +30,36 @@ static int64_t scratch(const struct engine_tensor *node)
     return bytes * p.x->ne[1];
 }
 
+/* Of n columns, those of a start. */
+static uint32_t at_once(int64_t n)
+{
+    return (uint32_t)(n < ENGINE_GPU_COLUMNS_AT_ONCE ? n : ENGINE_GPU_COLUMNS_AT_ONCE);
+}
+
 struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engine_gpu_lines x,
                                             int64_t k, const struct quant_act_form *form, char *to)
 {
     const struct quant_act_parts parts = quant_act_parts(form, k);
     if (!quant_gpu_converts(form))
         return (struct quant_gpu_columns){{.f32 = (float *)(void *)x.at}, x.bytes};
-    const struct quant_gpu_quantize arguments = {
-        .k = k,
-        .x_stride = x.bytes / (int64_t)sizeof(float),
-        .x = (const float *)(const void *)x.at,
-        .to = {quant_act_at(&parts, to), parts.bytes},
-    };
-    const struct engine_gpu_grid grid = {quant_gpu_quantize_blocks(form, k), (uint32_t)x.n,
-                                         QUANT_GPU_THREADS, 0};
-    engine_gpu_launch(gpu, gpu->quantize[form->index], &grid, &arguments);
-    return arguments.to;
+    for (int64_t c = 0; c < x.n; c += ENGINE_GPU_COLUMNS_AT_ONCE) {
+        const struct quant_gpu_quantize arguments = {
+            .k = k,
+            .x_stride = x.bytes / (int64_t)sizeof(float),
+            .x = (const float *)(const void *)(x.at + c * x.bytes),
+            .to = {quant_act_at(&parts, to + c * parts.bytes), parts.bytes},
+        };
+        const struct engine_gpu_grid grid = {quant_gpu_quantize_blocks(form, k), at_once(x.n - c),
+                                             QUANT_GPU_THREADS, 0};
+        engine_gpu_launch(gpu, gpu->quantize[form->index], &grid, &arguments);
+    }
+    return (struct quant_gpu_columns){quant_act_at(&parts, to), parts.bytes};
 }
 
-void engine_gpu_multiply(struct engine_gpu *gpu, const struct engine_tensor *w,
-                         struct quant_gpu_columns columns, struct quant_gpu_matrices by,
-                         struct engine_gpu_lines out)
+static struct quant_gpu_gemv gemv_of(const struct engine_tensor *w,
+                                     struct quant_gpu_columns columns, struct engine_gpu_lines out)
 {
-    const struct quant_gpu_gemv arguments = {
+    return (struct quant_gpu_gemv){
         .k = w->ne[0],
         .n_rows = w->ne[1],
         .row_bytes = w->nb[1],
@@ -60,12 +67,63 @@ void engine_gpu_multiply(struct engine_gpu *gpu, const struct engine_tensor *w,
         .w = (const uint8_t *)w->data,
         .a = columns,
         .out = (float *)(void *)out.at,
-        .by = by,
     };
+}
+
+/* Starts a product with the rows of w, and with those of `blocks` more blocks of the grid. */
+static void start_gemv(struct engine_gpu *gpu, const struct engine_tensor *w, uint32_t blocks,
+                       int64_t n_columns, struct quant_gpu_gemv *arguments)
+{
     const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]);
-    const struct engine_gpu_grid grid = {shape.blocks, (uint32_t)out.n, shape.threads,
-                                         shape.shared};
-    engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, &arguments);
+    for (int64_t c = 0; c < n_columns; c += ENGINE_GPU_COLUMNS_AT_ONCE) {
+        const struct engine_gpu_grid grid = {shape.blocks + blocks, at_once(n_columns - c),
+                                             shape.threads, shape.shared};
+        const int64_t next = ENGINE_GPU_COLUMNS_AT_ONCE * arguments->out_stride;
+        engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, arguments);
+        arguments->a.first = quant_gpu_column(&arguments->a, ENGINE_GPU_COLUMNS_AT_ONCE);
+        arguments->out += next;
+        for (int i = 0; i < QUANT_GPU_MORE; i++)
+            if (arguments->more[i].n_rows) arguments->more[i].out += next;
+    }
+}
+
+void engine_gpu_multiply(struct engine_gpu *gpu, const struct engine_tensor *w,
+                         struct quant_gpu_columns columns, struct quant_gpu_matrices by,
+                         struct engine_gpu_lines out)
+{
+    struct quant_gpu_gemv arguments = gemv_of(w, columns, out);
+    arguments.by = by;
+    start_gemv(gpu, w, 0, out.n, &arguments);
+}
+
+/* Multiplies with weights from number `first` on, in one start if they are alike; returns how many.
+ */
+static int multiply_some(struct engine_gpu *gpu, const struct engine_product *p, int first,
+                         struct quant_gpu_columns columns, struct engine_gpu_lines *out)
+{
+    const struct engine_tensor *w = p->w[first];
+    struct quant_gpu_gemv arguments = gemv_of(w, columns, *out);
+    out->at += w->ne[1] * (int64_t)sizeof(float);
+    if (gpu->tile[w->type->id] && out->n >= QUANT_GPU_TILE_LEAST) {
+        const struct quant_gpu_tile tile = {arguments, out->n};
+        const struct engine_gpu_grid grid = {quant_gpu_tiles(w->ne[1], out->n), 1,
+                                             QUANT_GPU_TILE_THREADS, quant_gpu_tile_bytes(w->type)};
+        engine_gpu_launch(gpu, gpu->tile[w->type->id], &grid, &tile);
+        return 1;
+    }
+    const uint32_t own = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]).blocks;
+    uint32_t blocks = own;
+    int n = 1;
+    for (; n <= QUANT_GPU_MORE && first + n < p->n_w; n++) {
+        const struct engine_tensor *next = p->w[first + n];
+        if (next->type != w->type || next->nb[1] != w->nb[1]) break;
+        arguments.more[n - 1] = (struct quant_gpu_rows){
+            (const uint8_t *)next->data, (float *)(void *)out->at, next->ne[1], (int64_t)blocks};
+        blocks += quant_gpu_gemv_shape(next->type, next->ne[0], next->ne[1]).blocks;
+        out->at += next->ne[1] * (int64_t)sizeof(float);
+    }
+    start_gemv(gpu, w, blocks - own, out->n, &arguments);
+    return n;
 }
 
 static void launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch_)
@@ -74,12 +132,11 @@ static void launch(struct engine_gpu *gpu, const struct engine_tensor *node, cha
     const struct engine_gpu_lines x = {p.x->data, p.x->nb[1], p.x->ne[1]};
     struct engine_gpu_lines out = {node->data, node->nb[1], p.x->ne[1]};
     struct quant_gpu_columns columns = {0};
-    for (int i = 0; i < p.n_w; i++) {
-        const struct engine_tensor *w = p.w[i];
-        if (i == 0 || w->type->act != p.w[i - 1]->type->act)
-            columns = engine_gpu_columns(gpu, x, p.x->ne[0], w->type->act, scratch_);
-        engine_gpu_multiply(gpu, w, columns, (struct quant_gpu_matrices){0}, out);
-        out.at += w->ne[1] * (int64_t)sizeof(float);
+    for (int i = 0; i < p.n_w;) {
+        const struct quant_act_form *form = p.w[i]->type->act;
+        if (i == 0 || form != p.w[i - 1]->type->act)
+            columns = engine_gpu_columns(gpu, x, p.x->ne[0], form, scratch_);
+        i += multiply_some(gpu, &p, i, columns, &out);
     }
 }
 

@@ -5,6 +5,11 @@
 #include "engine/gpu/gpu_op.h"
 #include "quant/gpu/gpu_quant.h"
 
+enum {
+    ENGINE_GPU_MAX_COLUMNS = 65535,   /* of a grid's second dimension */
+    ENGINE_GPU_COLUMNS_AT_ONCE = 4096 /* of a start, if a product may have more of them */
+};
+
 /* n rows of floats, `bytes` apart. */
 struct engine_gpu_lines {
     char *at;
@@ -15,7 +20,8 @@ struct engine_gpu_lines {
 struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engine_gpu_lines x,
                                             int64_t k, const struct quant_act_form *form, char *to);
 
-/* out row c = the rows of w, or of the matrix of it that `by` names, times column c. */
+/* At most ENGINE_GPU_MAX_COLUMNS if by.per is not 0. out row c = the rows of w, or of the matrix of
+ * it that `by` names, times column c. */
 void engine_gpu_multiply(struct engine_gpu *gpu, const struct engine_tensor *w,
                          struct quant_gpu_columns columns, struct quant_gpu_matrices by,
                          struct engine_gpu_lines out);

@@ -6,8 +6,6 @@
 #include "engine/op_sources.h"
 #include "engine/ops.h"
 
-enum { MAX_COLUMNS = 65535 }; /* of a grid */
-
 /* Whether the rows of t are at equal distances, in all its matrices. */
 static bool is_even(const struct engine_tensor *t)
 {
@@ -61,7 +59,7 @@ static bool supports(const struct engine_tensor *node)
     const struct engine_product p = engine_product_of(node);
     return p.n_w == 1 && !p.up && p.w[0]->type->act && engine_tensor_row_contiguous(p.w[0]) &&
            engine_tensor_is(p.x, QUANT_F32) && p.x->ne[3] == 1 && p.w[0]->ne[3] == 1 &&
-           rows_of(node).n <= MAX_COLUMNS && (!p.ids || p.ids->nb[0] == sizeof(int32_t));
+           rows_of(node).n <= ENGINE_GPU_MAX_COLUMNS && (!p.ids || p.ids->nb[0] == sizeof(int32_t));
 }
 
 static int64_t scratch(const struct engine_tensor *node)

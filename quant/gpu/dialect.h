@@ -27,6 +27,7 @@ enum { GPU_WARP = 32 };
 #if defined(__NVPTX__)
 
 #define GPU_UNROLL _Pragma("unroll")
+#define GPU_LOOP   _Pragma("nounroll")
 
 static inline int gpu_thread(void)
 {
@@ -104,6 +105,30 @@ static inline void gpu_copies_end(void)
 
 #define gpu_copies_wait(n) __asm__ volatile("cp.async.wait_group %0;" : : "n"(n) : "memory")
 
+static inline void gpu_load_matrices(const void *row, uint32_t out[4])
+{
+    __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                     : "r"(gpu_shared_address(row))
+                     : "memory");
+}
+
+static inline void gpu_multiply_16(const uint32_t a[2], uint32_t b, int sum[4])
+{
+    __asm__("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+            "{%0, %1, %2, %3};"
+            : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+            : "r"(a[0]), "r"(a[1]), "r"(b));
+}
+
+static inline void gpu_multiply_32(const uint32_t a[4], const uint32_t b[2], int sum[4])
+{
+    __asm__("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+            "{%8, %9}, {%0, %1, %2, %3};"
+            : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
 extern __attribute__((address_space(3), aligned(16))) char gpu_shared_memory[];
 static inline void *gpu_shared(void)
 {
@@ -118,6 +143,7 @@ static inline void *gpu_shared(void)
 #else /* test/emulator.c defines these functions */
 
 #define GPU_UNROLL /* before a loop whose arrays must become registers */
+#define GPU_LOOP   /* before a loop that must remain one: its body is long */
 
 int gpu_thread(void);  /* of this thread in its block */
 int gpu_block(void);   /* of this block in its grid, first coordinate */
@@ -142,6 +168,15 @@ uint32_t gpu_choose(uint32_t low, uint32_t high, uint32_t which);
 void gpu_copy16(void *shared, const void *from);
 void gpu_copies_end(void);
 void gpu_copies_wait(int n);
+
+/* Loads four matrices of 8 rows of 16 bytes in shared memory; `row`, a multiple of 16, is row l % 8
+ * of matrix l / 8 for lane l. out[i]: bytes 4t to 4t + 3 of row l / 4 of matrix i, t = l % 4. */
+void gpu_load_matrices(const void *row, uint32_t out[4]);
+/* Adds the products of signed bytes a[16][K] b[K][8] to sum[16][8], K = 16 or 32. Lane l = 4g + t
+ * has a[0], a[1]: elements 4t to 4t + 3 of rows g, g + 8; a[2], a[3]: 16 + 4t to 16 + 4t + 3 of
+ * them; b[0], b[1]: the same elements of column g; sum[2i + j]: row g + 8i, column 2t + j. */
+void gpu_multiply_16(const uint32_t a[2], uint32_t b, int sum[4]);
+void gpu_multiply_32(const uint32_t a[4], const uint32_t b[2], int sum[4]);
 
 /* Defines the kernel `name`, whose arguments are a struct args p, and their size. */
 #define GPU_KERNEL(name, args)                                                                     \

@@ -59,10 +59,12 @@ QUANT_INLINE void gemv_blocks(const struct quant_gpu_gemv *p, int64_t block_len,
 {
     struct quant_gpu_terms *terms = gpu_shared();
     const int64_t n_blocks = p->k / block_len;
-    const int64_t first = ((int64_t)gpu_block() * QUANT_GPU_WARPS + gpu_warp()) * QUANT_GPU_ROWS;
+    const struct quant_gpu_rows rows = quant_gpu_rows_of(p, gpu_block());
+    const int64_t first =
+        ((gpu_block() - rows.block) * QUANT_GPU_WARPS + gpu_warp()) * QUANT_GPU_ROWS;
     const int n_rows =
-        p->n_rows - first < QUANT_GPU_ROWS ? (int)(p->n_rows - first) : QUANT_GPU_ROWS;
-    const struct quant_gpu_factors of = quant_gpu_factors(p, gpu_block_y());
+        rows.n_rows - first < QUANT_GPU_ROWS ? (int)(rows.n_rows - first) : QUANT_GPU_ROWS;
+    const struct quant_gpu_factors of = quant_gpu_factors(p, rows.w, gpu_block_y());
     float(*v)[QUANT_GPU_TERMS + 1] = terms->v[gpu_warp()];
     float acc = of.w ? 0.0f : quant_float_of(0x7fc00000);
     for (int64_t b = 0; of.w && b < n_blocks; b += QUANT_GPU_TERMS) {
@@ -74,7 +76,7 @@ QUANT_INLINE void gemv_blocks(const struct quant_gpu_gemv *p, int64_t block_len,
             for (int i = 0; i < n; i++) acc += v[gpu_lane()][i];
         gpu_sync_warp(); /* all terms are read */
     }
-    if (gpu_lane() < n_rows) p->out[gpu_block_y() * p->out_stride + first + gpu_lane()] = acc;
+    if (gpu_lane() < n_rows) rows.out[gpu_block_y() * p->out_stride + first + gpu_lane()] = acc;
 }
 
 #define GEMV_BLOCKS(NAME, LEN, TERM)                                                               \
@@ -128,14 +130,16 @@ typedef float sum_of(int64_t k, const void *row, const struct quant_act *a, int 
 
 QUANT_INLINE void gemv_lanes(const struct quant_gpu_gemv *p, sum_of *sum_of_lane)
 {
-    const int64_t warp = (int64_t)gpu_block() * QUANT_GPU_WARPS + gpu_warp(),
+    const struct quant_gpu_rows rows = quant_gpu_rows_of(p, gpu_block());
+    const int64_t warp = (gpu_block() - rows.block) * QUANT_GPU_WARPS + gpu_warp(),
                   row = warp * QUANT_GPU_FLOAT_ROWS + gpu_lane() / 16;
-    const struct quant_gpu_factors of = quant_gpu_factors(p, gpu_block_y());
+    const struct quant_gpu_factors of = quant_gpu_factors(p, rows.w, gpu_block_y());
     float sum = of.w ? 0.0f : quant_float_of(0x7fc00000);
-    if (of.w && row < p->n_rows)
+    if (of.w && row < rows.n_rows)
         sum = sum_of_lane(p->k, of.w + row * p->row_bytes, &of.a, gpu_lane() % 16);
     for (int h = 8; h; h /= 2) sum += quant_float_of(gpu_shuffle_xor(quant_bits_of(sum), h));
-    if (row < p->n_rows && gpu_lane() % 16 == 0) p->out[gpu_block_y() * p->out_stride + row] = sum;
+    if (row < rows.n_rows && gpu_lane() % 16 == 0)
+        rows.out[gpu_block_y() * p->out_stride + row] = sum;
 }
 
 #define GEMV_LANES(NAME)                                                                           \

@@ -61,16 +61,35 @@ struct quant_gpu_matrices {
     int64_t per, stride, n, bytes, repeat;
 };
 
+/* Rows of a matrix, and where their products are; in the grid, their blocks begin at `block`. */
+struct quant_gpu_rows {
+    const uint8_t *w;
+    float *out;
+    int64_t n_rows, block;
+};
+
 /* quant_gpu_gemv_TYPE: out[c * out_stride + r] = row r times column c (quant/quant.h, canonical
- * arithmetic). Grid: quant_gpu_gemv_shape, y: columns. It reads up to
- * 15 bytes before and after the rows, in the same 16 bytes as theirs. */
+ * arithmetic). Then the same for rows of more matrices of the type, with as long rows. Grid: x:
+ * blocks of quant_gpu_gemv_shape, of each matrix; y: columns. It reads up to 15 bytes before and
+ * after the rows, in the same 16 bytes as theirs. */
+enum { QUANT_GPU_MORE = 2 };
 struct quant_gpu_gemv {
     int64_t k, n_rows, row_bytes, out_stride;
     const uint8_t *w;
     struct quant_gpu_columns a;
     float *out;
     struct quant_gpu_matrices by;
+    struct quant_gpu_rows more[QUANT_GPU_MORE]; /* n_rows 0: none */
 };
+
+/* The rows of a block of the grid. */
+static inline struct quant_gpu_rows quant_gpu_rows_of(const struct quant_gpu_gemv *p, int block)
+{
+    struct quant_gpu_rows rows = {p->w, p->out, p->n_rows, 0};
+    for (int i = 0; i < QUANT_GPU_MORE; i++)
+        if (p->more[i].n_rows && block >= p->more[i].block) rows = p->more[i];
+    return rows;
+}
 
 struct quant_gpu_factors {
     const uint8_t *w; /* row 0; NULL: the results are NaN */
@@ -78,12 +97,13 @@ struct quant_gpu_factors {
 };
 
 /* What the results of column c are products of. */
-static inline struct quant_gpu_factors quant_gpu_factors(const struct quant_gpu_gemv *p, int c)
+static inline struct quant_gpu_factors quant_gpu_factors(const struct quant_gpu_gemv *p,
+                                                         const uint8_t *w, int c)
 {
     const struct quant_gpu_matrices *by = &p->by;
-    if (!by->per) return (struct quant_gpu_factors){p->w, quant_gpu_column(&p->a, c)};
+    if (!by->per) return (struct quant_gpu_factors){w, quant_gpu_column(&p->a, c)};
     const int64_t m = by->ids ? by->ids[c / by->per * by->stride + c % by->per] : c / by->per;
-    return (struct quant_gpu_factors){m >= 0 && m < by->n ? p->w + m * by->bytes : NULL,
+    return (struct quant_gpu_factors){m >= 0 && m < by->n ? w + m * by->bytes : NULL,
                                       quant_gpu_column(&p->a, (int)(c / by->repeat))};
 }
 
@@ -136,10 +156,16 @@ static inline int quant_gpu_lanes(enum quant_id id)
 #undef QUANT_GPU_LANES
 }
 
-/* Bytes of a row in a step: at any offset from a multiple of 16, and 16 more. */
+/* Bytes for a copy of n bytes that begins at any offset from a multiple of 16, and 16 more. */
+static inline uint32_t quant_gpu_stage_bytes(uint32_t n)
+{
+    return (n + 15) / 16 * 16 + 32;
+}
+
+/* Of a row in a step. */
 static inline uint32_t quant_gpu_step_bytes(uint32_t block_bytes, int lanes)
 {
-    return (block_bytes * (uint32_t)(32 / lanes) + 15) / 16 * 16 + 32;
+    return quant_gpu_stage_bytes(block_bytes * (uint32_t)(32 / lanes));
 }
 
 /* Bytes of shared memory: the steps of all warps, and the terms of two rounds. */
@@ -157,6 +183,62 @@ static inline int quant_gpu_staged_warps(uint32_t block_bytes, int lanes, int64_
     while (quant_gpu_staged_bytes(block_bytes, lanes, most) > QUANT_GPU_STAGED_MOST) most--;
     const int64_t rounds = (steps + most - 1) / most;
     return (int)((steps + rounds - 1) / rounds);
+}
+
+/* quant_gpu_tile_TYPE, of the types of QUANT_GPU_STAGED: quant_gpu_gemv_TYPE for many columns,
+ * without `by`: a block of threads computes a tile of the results by the GPU's matrix units
+ * (gpu_tile.c). Grid: x: quant_gpu_tiles; QUANT_GPU_TILE_THREADS threads; shared memory:
+ * quant_gpu_tile_bytes. */
+enum {
+    QUANT_GPU_TILE_ROWS = 64,
+    QUANT_GPU_TILE_COLUMNS = 128,
+    QUANT_GPU_TILE_STEP = 256, /* elements of k at once */
+    QUANT_GPU_TILE_THREADS = 256,
+    QUANT_GPU_TILE_LEAST = 8,      /* columns from which on it is faster */
+    QUANT_GPU_TILE_MOST = 99 << 10 /* bytes of shared memory that each GPU has for a block */
+};
+struct quant_gpu_tile {
+    struct quant_gpu_gemv gemv;
+    int64_t n_columns;
+};
+
+/* Rows and columns of 256 codes are 272 bytes apart: eight of them, 16 bytes each, are in different
+ * memory banks. The 32 rows or columns of a warp are in the order of its lanes' use. */
+struct quant_gpu_tile_memory {
+    _Alignas(16) int8_t w[QUANT_GPU_TILE_ROWS][QUANT_GPU_TILE_STEP + 16];
+    _Alignas(16) int8_t x[QUANT_GPU_TILE_COLUMNS][QUANT_GPU_TILE_STEP + 16];
+    union {
+        struct { /* of blocks of 32 */
+            float d[8][QUANT_GPU_TILE_ROWS], m[8][QUANT_GPU_TILE_ROWS];
+            float x_d[8][QUANT_GPU_TILE_COLUMNS], x_s[8][QUANT_GPU_TILE_COLUMNS];
+        } block;
+        struct { /* of a super-block */
+            float d[QUANT_GPU_TILE_ROWS], m[QUANT_GPU_TILE_ROWS], x_d[QUANT_GPU_TILE_COLUMNS];
+            int scale[16][QUANT_GPU_TILE_ROWS];
+            int8_t min[QUANT_GPU_TILE_ROWS][16]; /* of 16 elements each */
+            /* The column's sums of 16 elements are 64 * high + low. */
+            int8_t high[QUANT_GPU_TILE_COLUMNS][16], low[QUANT_GPU_TILE_COLUMNS][16];
+        } super;
+    } of;
+    _Alignas(16) uint8_t rows[]; /* a step of the file's bytes of each row */
+};
+
+/* Bytes of a step of a row. */
+static inline uint32_t quant_gpu_tile_step_bytes(const struct quant_type *type)
+{
+    return type->block_bytes * (QUANT_GPU_TILE_STEP / type->block_len);
+}
+
+static inline uint32_t quant_gpu_tile_bytes(const struct quant_type *type)
+{
+    return (uint32_t)sizeof(struct quant_gpu_tile_memory) +
+           QUANT_GPU_TILE_ROWS * quant_gpu_stage_bytes(quant_gpu_tile_step_bytes(type));
+}
+
+static inline uint32_t quant_gpu_tiles(int64_t n_rows, int64_t n_columns)
+{
+    return (uint32_t)((n_rows + QUANT_GPU_TILE_ROWS - 1) / QUANT_GPU_TILE_ROWS *
+                      ((n_columns + QUANT_GPU_TILE_COLUMNS - 1) / QUANT_GPU_TILE_COLUMNS));
 }
 
 static inline uint32_t quant_gpu_quantize_blocks(const struct quant_act_form *form, int64_t k)

@@ -43,6 +43,8 @@ static double product_time(struct engine_gpu *gpu, const struct engine_place *pl
     const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(type, K, ROWS);
     const struct engine_gpu_grid grid = {shape.blocks, (uint32_t)columns, shape.threads,
                                          shape.shared};
+    const struct engine_gpu_grid tiles = {quant_gpu_tiles(ROWS, columns), 1, QUANT_GPU_TILE_THREADS,
+                                          quant_gpu_tile_bytes(type)};
     for (int i = 0; i < TURNS; i++) {
         const double start = base_seconds();
         for (int m = 0; m < MATRICES; m++) {
@@ -55,7 +57,11 @@ static double product_time(struct engine_gpu *gpu, const struct engine_place *pl
                 .a = {quant_act_at(&parts, a.base), parts.bytes},
                 .out = (float *)(void *)out.base,
             };
-            engine_gpu_launch(gpu, gpu->gemv[type->id], &grid, &gemv);
+            const struct quant_gpu_tile tile = {gemv, columns};
+            if (columns > 1 && gpu->tile[type->id])
+                engine_gpu_launch(gpu, gpu->tile[type->id], &tiles, &tile);
+            else
+                engine_gpu_launch(gpu, gpu->gemv[type->id], &grid, &gemv);
         }
         check(engine_gpu_wait(gpu, &err), &err);
         const double seconds = (base_seconds() - start) / MATRICES;

@@ -1,0 +1,281 @@
+/* quant/gpu/gpu_parts.h: device code: the codes and scales of a part of a block of weights, in
+ * shared memory, for the types of QUANT_GPU_STAGED. Codes are four in each word.
+ *
+ * A part has 64 elements of a super-block, or the 32 of a block of 32. */
+#ifndef QUANT_GPU_GPU_PARTS_H
+#define QUANT_GPU_GPU_PARTS_H
+
+#include "quant/act.h"
+#include "quant/block32/iq4_nl.h"
+#include "quant/block32/mxfp4.h"
+#include "quant/block32/q4_0.h"
+#include "quant/block32/q4_1.h"
+#include "quant/block32/q5_0.h"
+#include "quant/block32/q5_1.h"
+#include "quant/block32/q8_0.h"
+#include "quant/gpu/dialect.h"
+#include "quant/gpu/gpu_quant.h"
+#include "quant/half.h"
+#include "quant/super/iq4_xs.h"
+#include "quant/super/q2_k.h"
+#include "quant/super/q3_k.h"
+#include "quant/super/q4_k.h"
+#include "quant/super/q5_k.h"
+#include "quant/super/q6_k.h"
+#if defined(__NVPTX__) /* device code has no linker */
+#include "quant/half.c"
+#endif
+
+/* ---- Words of codes ---- */
+
+/* Reads n little-endian words at any address in shared memory; also touches the word after them. */
+QUANT_INLINE void read_words(const uint8_t *at, int n, uint32_t *words)
+{
+    const int offset = (int)((uintptr_t)at & 3);
+    const uint32_t *aligned = (const uint32_t *)(const void *)(at - offset);
+    uint32_t low = aligned[0];
+    for (int i = 0; i < n; i++) {
+        const uint32_t high = aligned[i + 1];
+        words[i] = gpu_funnel(low, high, 8 * offset);
+        low = high;
+    }
+}
+
+/* As read_words, at a multiple of 16. */
+QUANT_INLINE void read_aligned_words(const uint8_t *at, int n, uint32_t *words)
+{
+    const uint32_t *from = __builtin_assume_aligned(at, 16);
+    for (int i = 0; i < n; i++) words[i] = from[i];
+}
+
+/* Bit 4 of the bytes of word i, from bit 4i + j of `bits` for byte j. */
+QUANT_INLINE uint32_t fifth_bits(uint32_t bits, int i)
+{
+    return ((bits >> 4 * i & 15) * 0x00204081 & 0x01010101) << 4;
+}
+
+/* The entries of a table of 16 bytes that the low nibbles of the bytes of `codes` choose. */
+QUANT_INLINE uint32_t look_up(const int8_t table[16], uint32_t codes)
+{
+    uint32_t t[4];
+    memcpy(t, table, sizeof t);
+    /* Nibbles of 4 bytes side by side, without their bit 3, which then chooses the half. */
+    const uint32_t c = codes | codes >> 4, n = (c & 255) | (c >> 8 & 0xff00);
+    const uint32_t low = gpu_choose(t[0], t[1], n & 0x7777),
+                   high = gpu_choose(t[2], t[3], n & 0x7777);
+    return gpu_choose(low, high, 0x3210 | (n >> 1 & 0x4444));
+}
+
+/* ---- Blocks of 32 ---- */
+
+QUANT_INLINE bool is_signed32(struct quant_form32 form)
+{
+    return form.bytes || form.codebook;
+}
+
+/* Reads the codes of a block: minus form.offset if they are signed. */
+QUANT_INLINE void codes32(struct quant_form32 form, const uint8_t *at, uint32_t code[8])
+{
+    if (form.bytes) {
+        read_words(at + form.codes, 8, code);
+        return;
+    }
+    read_words(at + form.codes, 4, code);
+    GPU_UNROLL
+    for (int i = 0; i < 4; i++) {
+        code[4 + i] = code[i] >> 4 & 0x0f0f0f0f;
+        code[i] &= 0x0f0f0f0f;
+    }
+    if (form.fifth) {
+        uint32_t bits;
+        read_words(at + form.fifth, 1, &bits);
+        GPU_UNROLL
+        for (int i = 0; i < 8; i++) code[i] |= fifth_bits(bits, i);
+    }
+    if (!form.codebook) return;
+    GPU_UNROLL
+    for (int i = 0; i < 8; i++) code[i] = look_up(form.codebook, code[i]);
+}
+
+QUANT_INLINE float scale32(struct quant_form32 form, const uint8_t *at)
+{
+    return form.e8m0 ? quant_e8m0(*at) : quant_load_half(at);
+}
+
+/* ---- Super-blocks ---- */
+
+/* 64 codes, 32 of them from element `first` of the super-block on, then 32 from `second`; scales
+ * and minima of their sub-blocks, 2 or 4. */
+struct part {
+    uint32_t code[16];
+    int scale[4], min[4];
+};
+typedef void part_of(const uint8_t *at, int part, bool aligned, struct part *out);
+
+/* A type: how its blocks are read. */
+struct super_type {
+    const struct super_layout *layout;
+    int offset;     /* of codes; SIGNED: codes are signed */
+    bool is_halved; /* part 2h + t is a quarter of each half of elements 128h .. 128h + 127 */
+    bool may_align; /* `aligned` parts are those of blocks at multiples of 16; never in others */
+    part_of *part;
+    int d, dmin; /* their bytes in the block */
+};
+enum { SIGNED = -1 };
+
+QUANT_INLINE int first_of_part(const struct super_type *type, int part)
+{
+    return type->is_halved ? 128 * (part / 2) + 32 * (part % 2) : 64 * part;
+}
+
+QUANT_INLINE int second_of_part(const struct super_type *type, int part)
+{
+    return first_of_part(type, part) + (type->is_halved ? 64 : 32);
+}
+
+QUANT_INLINE float d_of_super(const struct super_type *type, const uint8_t *at)
+{
+    return quant_half_to_float(quant_load16(at + type->d));
+}
+
+/* Minus dmin; only in types with minima. */
+QUANT_INLINE float m_of_super(const struct super_type *type, const uint8_t *at)
+{
+    return -quant_half_to_float(quant_load16(at + type->dmin));
+}
+
+/* The scales of Q4_K and Q5_K: of sub-blocks 2 * part and 2 * part + 1. */
+QUANT_INLINE void k_scales_of_part(const uint32_t scale[3], int part, struct part *out)
+{
+    GPU_UNROLL
+    for (int half = 0; half < 2; half++) {
+        const int s = 2 * part + half, j = 8 * (s % 4), first = scale[0] >> j & 255,
+                  second = scale[1] >> j & 255, third = scale[2] >> j & 255;
+        out->scale[half] = s < 4 ? first & 63 : (third & 15) | (first >> 6) << 4;
+        out->min[half] = s < 4 ? second & 63 : third >> 4 | (second >> 6) << 4;
+    }
+}
+
+QUANT_INLINE void q4_k_part(const uint8_t *at, int part, bool aligned, struct part *out)
+{
+    const struct q4_k_block *w = (const struct q4_k_block *)at;
+    uint32_t head[4], q[8];
+    if (aligned) {
+        read_aligned_words(at, 4, head);
+        read_aligned_words(w->q + 32 * part, 8, q);
+    } else {
+        read_words(at, 4, head);
+        read_words(w->q + 32 * part, 8, q);
+    }
+    k_scales_of_part(head + 1, part, out);
+    GPU_UNROLL
+    for (int i = 0; i < 16; i++) out->code[i] = q[i % 8] >> 4 * (i / 8) & 0x0f0f0f0f;
+}
+
+QUANT_INLINE void q5_k_part(const uint8_t *at, int part, bool aligned, struct part *out)
+{
+    const struct q5_k_block *w = (const struct q5_k_block *)at;
+    uint32_t head[4], q[8], high[8];
+    if (aligned) {
+        read_aligned_words(at, 4, head);
+        read_aligned_words(w->q + 32 * part, 8, q);
+        read_aligned_words(w->high, 8, high);
+    } else {
+        read_words(at, 4, head);
+        read_words(w->q + 32 * part, 8, q);
+        read_words(w->high, 8, high);
+    }
+    k_scales_of_part(head + 1, part, out);
+    GPU_UNROLL
+    for (int i = 0; i < 16; i++)
+        out->code[i] = (q[i % 8] >> 4 * (i / 8) & 0x0f0f0f0f) |
+                       (high[i % 8] >> (2 * part + i / 8) & 0x01010101) << 4;
+}
+
+/* Codes g = t and t + 2 of half h. */
+QUANT_INLINE void q6_k_part(const uint8_t *at, int part, bool aligned, struct part *out)
+{
+    (void)aligned;
+    const struct q6_k_block *w = (const struct q6_k_block *)at;
+    const int h = part / 2, t = part % 2;
+    uint32_t low[8], high[8];
+    read_words(w->low + 64 * h + 32 * t, 8, low);
+    read_words(w->high + 32 * h, 8, high);
+    GPU_UNROLL
+    for (int i = 0; i < 16; i++)
+        out->code[i] = (low[i % 8] >> 4 * (i / 8) & 0x0f0f0f0f) |
+                       (high[i % 8] >> 2 * (t + i / 8 * 2) & 0x03030303) << 4;
+    GPU_UNROLL
+    for (int s = 0; s < 4; s++) out->scale[s] = w->scale[8 * h + 2 * t + s / 2 * 4 + s % 2];
+}
+
+/* Q2_K and Q3_K: part 2h + t has the codes g = 2t and 2t + 1 of the bytes of half h. */
+QUANT_INLINE void q2_k_part(const uint8_t *at, int part, bool aligned, struct part *out)
+{
+    (void)aligned;
+    const struct q2_k_block *w = (const struct q2_k_block *)at;
+    const int h = part / 2, t = part % 2;
+    uint32_t q[8];
+    read_words(w->q + 32 * h, 8, q);
+    GPU_UNROLL
+    for (int i = 0; i < 16; i++) out->code[i] = q[i % 8] >> 2 * (2 * t + i / 8) & 0x03030303;
+    GPU_UNROLL
+    for (int s = 0; s < 4; s++) {
+        out->scale[s] = w->scale[4 * part + s] & 15;
+        out->min[s] = w->scale[4 * part + s] >> 4;
+    }
+}
+
+QUANT_INLINE void q3_k_part(const uint8_t *at, int part, bool aligned, struct part *out)
+{
+    (void)aligned;
+    const struct q3_k_block *w = (const struct q3_k_block *)at;
+    const int h = part / 2, t = part % 2;
+    uint32_t q[8], high[8];
+    read_words(w->q + 32 * h, 8, q);
+    read_words(w->high, 8, high);
+    GPU_UNROLL
+    for (int i = 0; i < 16; i++) {
+        const int g = 2 * t + i / 8;
+        out->code[i] = (q[i % 8] >> 2 * g & 0x03030303) | (high[i % 8] >> (4 * h + g) & 0x01010101)
+                                                              << 2;
+    }
+    GPU_UNROLL
+    for (int s = 0; s < 4; s++) {
+        const int n = 4 * part + s, low = w->scale[n % 8] >> n / 8 * 4 & 15;
+        out->scale[s] = (low | (w->scale[8 + n % 4] >> n / 4 * 2 & 3) << 4) - 32;
+    }
+}
+
+QUANT_INLINE void iq4_xs_part(const uint8_t *at, int part, bool aligned, struct part *out)
+{
+    (void)aligned;
+    const struct iq4_xs_block *w = (const struct iq4_xs_block *)at;
+    const int high = quant_load16(&w->scale_high) >> 4 * part;
+    uint32_t q[8];
+    read_words(w->q + 32 * part, 8, q);
+    GPU_UNROLL
+    for (int i = 0; i < 16; i++)
+        out->code[i] =
+            look_up(quant_codebook_iq4, q[i / 8 * 4 + i % 4] >> i / 4 % 2 * 4 & 0x0f0f0f0f);
+    GPU_UNROLL
+    for (int s = 0; s < 2; s++)
+        out->scale[s] = ((w->scale_low[part] >> 4 * s & 15) | (high >> 2 * s & 3) << 4) - 32;
+}
+
+#define SUPER_TYPE(NAME, OFFSET, HALVED, MAY_ALIGN, DMIN)                                          \
+    static const struct super_type NAME##_type = {&NAME##_layout,                                  \
+                                                  OFFSET,                                          \
+                                                  HALVED,                                          \
+                                                  MAY_ALIGN,                                       \
+                                                  NAME##_part,                                     \
+                                                  offsetof(struct NAME##_block, d),                \
+                                                  DMIN};
+SUPER_TYPE(q2_k, 0, false, false, offsetof(struct q2_k_block, dmin))
+SUPER_TYPE(q3_k, 4, false, false, 0)
+SUPER_TYPE(q4_k, 0, false, true, offsetof(struct q4_k_block, dmin))
+SUPER_TYPE(q5_k, 0, false, true, offsetof(struct q5_k_block, dmin))
+SUPER_TYPE(q6_k, 32, true, false, 0)
+SUPER_TYPE(iq4_xs, SIGNED, false, false, 0)
+
+#endif
