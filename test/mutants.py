@@ -125,7 +125,7 @@ of("engine/gpu/gpu_mul_mat.c", "test_gpu",
    ("out->at += w->ne[1] * (int64_t)sizeof(float);", "", "results of several weights are adjacent"),
    ("if (next->type != w->type || next->nb[1] != w->nb[1]) break;", "", "one start has weights of one type"),
    ("blocks += quant_gpu_gemv_shape(", "blocks = quant_gpu_gemv_shape(", "the grid has the blocks of all weights"),
-   ("if (arguments->more[i].n_rows) arguments->more[i].out += next;", "", "all weights go on with the next columns"),
+   ("if (arguments->more[i].n_rows) arguments->more[i].out += next;", ";", "all weights go on with the next columns"),
    ("arguments->a.first = quant_gpu_column(&arguments->a, ENGINE_GPU_COLUMNS_AT_ONCE);", "", "a start's columns follow those of the one before"),
    )
 of("engine/gpu/device/gpu_attention.c", "test_gpu_models",

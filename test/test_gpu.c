@@ -169,19 +169,23 @@ static void products_with_weights_of_one_type_are_one_start(void **state)
 static void products_may_have_more_columns_than_a_start(void **state)
 {
     enum { MANY = 4099, SMALL_K = 32 };
+    static const uint32_t types[] = {QUANT_BF16, QUANT_Q8_0}; /* by columns, by tiles */
     static float here[2 * MANY], there[2 * MANY];
-    struct rig rig = rig_new();
     struct base_error err = BASE_ERROR_INIT;
     uint64_t rng = 5;
     (void)state;
-    struct weights first = weights_new(&rig, quant_type_by_id(QUANT_BF16), SMALL_K, 1, &rng),
-                   second = weights_new(&rig, quant_type_by_id(QUANT_BF16), SMALL_K, 1, &rng);
-    assert_true(multiply(&rig, &first, &second, false, MANY, 6, here, &err));
-    if (!multiply(&rig, &first, &second, true, MANY, 6, there, &err)) fail_msg("%s", err.text);
-    assert_memory_equal(here, there, sizeof here);
-    weights_free(&first);
-    weights_free(&second);
-    rig_free(&rig);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        struct rig rig = rig_new();
+        const struct quant_type *type = quant_type_by_id(types[i]);
+        struct weights first = weights_new(&rig, type, SMALL_K, 1, &rng),
+                       second = weights_new(&rig, type, SMALL_K, 1, &rng);
+        assert_true(multiply(&rig, &first, &second, false, MANY, 6, here, &err));
+        if (!multiply(&rig, &first, &second, true, MANY, 6, there, &err)) fail_msg("%s", err.text);
+        assert_memory_equal(here, there, sizeof here);
+        weights_free(&first);
+        weights_free(&second);
+        rig_free(&rig);
+    }
 }
 
 static void a_graph_that_runs_again_reads_its_new_inputs(void **state)
