@@ -82,7 +82,7 @@ struct engine_tensor *engine_copy(struct engine_graph *g, struct engine_tensor *
 struct engine_tensor *engine_cast(struct engine_graph *g, struct engine_tensor *a,
                                   enum quant_id type);
 /* Rows of table[n][E] (any type that decodes) at the I32 indices ids[T]: F32 [T][E]. The row of an
- * index out of range is NaN. */
+ * index out of range is NaN. Rows of I32 remain I32, and one out of range is of -1. */
 struct engine_tensor *engine_get_rows(struct engine_graph *g, struct engine_tensor *table,
                                       struct engine_tensor *ids);
 /* Writes row t of a[T][E] to row ids[t] of table, converting to its type; ids are I32, and rows
@@ -297,7 +297,11 @@ struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_ten
  * blocks of `block`, whose score is the largest of their positions in the range: the last n_local
  * blocks of the range and those with the largest scores, n_used in all; of equal scores the earlier
  * positions. Scores that are not needed are not computed. Arithmetic:
- * engine/cpu/attention/choose_keys.c. */
+ * engine/cpu/attention/choose_keys.c.
+ *
+ * engine_choose_far_keys adds the slots of a second range, the near keys, after the chosen ones:
+ * near_ranges and near_tables, of at most n_near positions, which K includes. There is one list; q,
+ * k_cache and weights may be NULL together, and then all positions of the range are chosen. */
 /* clang-format on */
 enum { ENGINE_RANGE = 4 };
 struct engine_tensor *engine_choose_keys(struct engine_graph *g, struct engine_tensor *q,
@@ -305,5 +309,37 @@ struct engine_tensor *engine_choose_keys(struct engine_graph *g, struct engine_t
                                          struct engine_tensor *ranges, struct engine_tensor *tables,
                                          struct engine_tensor *weights,
                                          const struct engine_choose_keys *params);
+struct engine_tensor *
+engine_choose_far_keys(struct engine_graph *g, struct engine_tensor *q,
+                       struct engine_tensor *k_cache, struct engine_tensor *ranges,
+                       struct engine_tensor *tables, struct engine_tensor *weights,
+                       struct engine_tensor *near_ranges, struct engine_tensor *near_tables,
+                       const struct engine_choose_keys *params);
+
+/* clang-format off */
+/* Keys of blocks of consecutive positions (DeepSeek-V4), for tokens that end a block.
+ *
+ *   rows     F32 [slots][1][N]       what each position has: values and scores of W numbers each
+ *   ranges   I32 [T][4]              {table, first, end, _}: the block's positions; first >= end:
+ *                                    the token ends none, and its result is zeros
+ *   tables   I32 [tables][positions] block tables
+ *   ape      F32 [ratio][W]          is added to the scores of position j of a block
+ *   result   F32 [T][D]              W = D: sum over j of softmax(scores)_j values_j, channel by
+ *                                    channel
+ *
+ * With `overlaps` W is 2 D: the softmax is over the first halves of the `ratio` positions before
+ * the block, if there are any, and the second halves of its own. Arithmetic:
+ * engine/cpu/op/op_compress.c. */
+/* clang-format on */
+struct engine_tensor *engine_compress_keys(struct engine_graph *g, struct engine_tensor *rows,
+                                           struct engine_tensor *ranges,
+                                           struct engine_tensor *tables, struct engine_tensor *ape,
+                                           const struct engine_compress_keys *params);
+
+/* Makes matrices nearly doubly stochastic (Sinkhorn 1967): x[N][S][S], contiguous: a softmax of
+ * each row, plus eps; then columns are divided by their sums plus eps; then, iterations - 1 times,
+ * rows and columns. Arithmetic: engine/cpu/op/op_compress.c. */
+struct engine_tensor *engine_sinkhorn(struct engine_graph *g, struct engine_tensor *x,
+                                      int iterations, float eps);
 
 #endif

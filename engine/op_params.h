@@ -27,6 +27,7 @@ struct engine_rope {
     float attn_factor;          /* YaRN: magnitude; 1 */
     float beta_fast, beta_slow; /* YaRN: 32, 1 */
     int section[4];             /* MULTI, INTERLEAVED */
+    int inverse;                /* 1: rotates back, otherwise 0 */
 };
 
 static inline bool engine_rope_has_sections(const struct engine_rope *rope)
@@ -49,6 +50,18 @@ struct engine_choose_keys {
     int block;   /* consecutive positions, from a multiple of this on, that are chosen together */
     int n_local; /* the last blocks of a range, which are chosen in any case */
     int stride;  /* added to the slots of list l: l times this */
+    int n_near;  /* maximum of near positions, which follow the chosen ones; 0: there are none */
+};
+
+struct engine_compress_keys {
+    int ratio, size;        /* positions of a block; D */
+    int value_at, score_at; /* the columns of a row where its values and its scores begin */
+    bool overlaps;          /* a block's key is made of its own positions and those before it */
+};
+
+struct engine_sinkhorn {
+    int iterations;
+    float eps;
 };
 
 struct engine_glu_clamp {
@@ -105,6 +118,8 @@ union engine_params {
     struct engine_set_kv_q16 set_kv_q16;
     struct engine_attention attention;
     struct engine_choose_keys choose_keys;
+    struct engine_compress_keys compress_keys;
+    struct engine_sinkhorn sinkhorn;
 };
 
 #endif

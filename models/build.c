@@ -7,7 +7,7 @@
 enum {
     NODES_PER_LAYER = 112,
     NODES_OF_STREAMS = 160,
-    NODES_OF_HYPER = 64,
+    NODES_OF_HYPER = 160,
     NODES_OF_ADAPTER = 96, /* of each, for a layer and for the ends */
     NODES_AROUND = 64,
     HEAD_BYTES = 64 * 1024 * 1024, /* maximum size of the logits of a graph (at least one row) */
@@ -118,13 +118,15 @@ static struct engine_tensor *build_norm_stream(struct model_builder *b, struct e
 static struct engine_tensor *build_hyper(struct model_builder *b, struct engine_tensor *x)
 {
     const struct model_layer *l = b->layer;
-    struct engine_tensor *back;
+    struct model_hyper_back back;
     struct engine_tensor *y = model_hyper_read(b, &l->mixer_hyper, x, &back);
     y = model_wanted_rows(b, build_mixer(b, model_norm(b, y, &l->mixer_norm)));
-    x = model_hyper_write(b, model_wanted_rows(b, x), y, model_wanted_rows(b, back));
+    back.back = model_wanted_rows(b, back.back);
+    if (back.mix) back.mix = model_wanted_rows(b, back.mix);
+    x = model_hyper_write(b, model_wanted_rows(b, x), y, &back);
     y = model_hyper_read(b, &l->ffn_hyper, x, &back);
     y = build_part(b, &l->ffn, model_norm(b, y, &l->ffn_norm));
-    return model_named(b, model_hyper_write(b, x, y, back), "layer_out");
+    return model_named(b, model_hyper_write(b, x, y, &back), "layer_out");
 }
 
 /* Returns the mixture of the streams set aside and x [n][E], by their scores. */
@@ -197,7 +199,7 @@ static struct engine_tensor *build_layer(struct model_builder *b, struct engine_
     if (b->params->ends.n_streams) return build_part(b, &b->layer->tail, x);
     if (b->layer->idle) return model_wanted_rows(b, x);
     if (residual == MODEL_SUM_NORM) return build_sum_norm(b, x);
-    if (residual == MODEL_HYPER) return build_hyper(b, x);
+    if (b->params->n_hyper) return build_hyper(b, x);
     if (residual == MODEL_NORM_STREAM) return build_norm_stream(b, x);
     if (residual == MODEL_ATTENDED) return build_attended(b, x);
     const bool parallel = residual == MODEL_PARALLEL ||

@@ -141,10 +141,15 @@ static bool read_norm(struct model_reader *r, struct model_params *p)
 
 static bool read_hyper(struct model_reader *r, struct model_params *p)
 {
-    if (p->residual != MODEL_HYPER) return true;
+    const bool mixed = p->residual == MODEL_HYPER_MIXED;
+    if (p->residual != MODEL_HYPER && !mixed) return true;
+    p->hyper_magnitude = 2.0f;
     if (!model_read_u32(r, "hyper_connection.count", MODEL_REQUIRED, 1, 64, &p->n_hyper) ||
         !model_read_f32(r, "hyper_connection.epsilon", MODEL_REQUIRED, 0.0f, &p->hyper_eps) ||
-        !model_read_f32(r, "hyper_connection.magnitude", MODEL_REQUIRED, 0.0f, &p->hyper_magnitude))
+        (mixed && !model_read_u32(r, "hyper_connection.sinkhorn_iterations", MODEL_REQUIRED, 1,
+                                  1000, &p->sinkhorn)) ||
+        (!mixed && !model_read_f32(r, "hyper_connection.magnitude", MODEL_REQUIRED, 0.0f,
+                                   &p->hyper_magnitude)))
         return false;
     p->ends.hyper = (struct model_hyper){p->n_hyper * p->n_embd, p->n_hyper, 1, NULL, NULL, NULL};
     return true;
@@ -471,7 +476,12 @@ static void size_norms(const struct model_params *p, struct model_layer *l)
     l->n_beside_norms = l->beside.block && p->arch->experts.beside == MODEL_BESIDE_NORMS ? size : 0;
     if (p->n_hyper)
         l->mixer_hyper = l->ffn_hyper =
-            (struct model_hyper){p->n_hyper * p->n_embd, 2 * p->n_hyper, 2, NULL, NULL, NULL};
+            (struct model_hyper){p->n_hyper * p->n_embd,
+                                 (2 + (p->sinkhorn ? p->n_hyper : 0)) * p->n_hyper,
+                                 p->sinkhorn ? 3 : 2,
+                                 NULL,
+                                 NULL,
+                                 NULL};
     l->n_score = p->set_aside ? p->n_embd : 0;
     l->n_scale = p->arch->ends.layer_scale;
     l->n_skip = p->arch->ends.embd_skip ? 1 : 0;

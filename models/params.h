@@ -32,6 +32,7 @@ enum model_tensor_kind {
     MODEL_SCALE,  /* a pointer; NAME.scale of [inputs], as F32 */
     MODEL_SLICES, /* a pointer; NAME.weight of [outputs][1][1][inputs], as F32 [outputs][inputs] */
     MODEL_MATRIX, /* a pointer; NAME.weight of [outputs][inputs] */
+    MODEL_IDS,    /* a pointer; NAME.weight of [outputs][inputs], I32 */
     MODEL_NORM,   /* a model_norm; NAME.weight and NAME.bias of [outputs][inputs], as F32 */
     MODEL_LINEAR, /* a model_linear; NAME.weight, and NAME.bias and .scale if present */
     MODEL_STACK,  /* a model_linear of `depth` matrices, one per expert */
@@ -82,6 +83,9 @@ struct model_kv_shape {
     uint32_t window;                 /* keys that a query attends to, its own included; 0: all */
     bool chunked; /* attends to its chunk instead: positions from a multiple of `window` on */
     uint32_t size_index; /* of the one key of an indexer; 0: none */
+    uint32_t ratio;      /* positions of a block that has a compressed key; 0: there are none */
+    bool overlaps;       /* such a key is made of its block and of the one before it */
+    uint32_t size_open;  /* numbers of a position for compressed keys */
 };
 
 /* The shape of a layer's recurrent state. */
@@ -192,6 +196,7 @@ struct model_params {
     enum model_residual residual; /* the architecture's; the file decides for PARALLEL_KEY */
     enum model_norm_kind norm;    /* the architecture's; the file decides for BY_EPSILON */
     uint32_t n_hyper;             /* streams of hyper-connections; 0: none */
+    uint32_t sinkhorn;            /* iterations for weights that mix them; 0: they are not mixed */
     float hyper_eps, hyper_magnitude;
     uint32_t set_aside;      /* of MODEL_ATTENDED: attn_res.block_size; 0: none */
     float situ, situ_linear; /* bounds of gated units; situ 0: none */

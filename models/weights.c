@@ -9,9 +9,9 @@
 
 enum { COPY_ALIGN = 64 };
 
-/* The form in which a tensor is bound: as in the file, as F32, as transposed F32, or as F32 without
- * dimensions of 1. */
-enum form { AS_IT_IS, AS_FLOATS, AS_TAPS, AS_SLICES };
+/* The form in which a tensor is bound: as in the file, as F32, as transposed F32, as F32 without
+ * dimensions of 1, or as in the file, I32. */
+enum form { AS_IT_IS, AS_FLOATS, AS_TAPS, AS_SLICES, AS_IDS };
 
 struct binder {
     struct model_weights *w;
@@ -98,7 +98,7 @@ static bool same_shape(const struct gguf_tensor *t, const int64_t ne[3])
 }
 
 static bool check_shape(struct binder *b, const struct gguf_tensor *t, const char *name,
-                        const int64_t ne[3])
+                        const int64_t ne[3], enum form form)
 {
     if (!same_shape(t, ne))
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
@@ -106,7 +106,8 @@ static bool check_shape(struct binder *b, const struct gguf_tensor *t, const cha
                             (unsigned long long)t->ne[2], (unsigned long long)t->ne[1],
                             (unsigned long long)t->ne[0], (long long)ne[2], (long long)ne[1],
                             (long long)ne[0]);
-    if (!t->type->act && !quant_type_plain(t->type))
+    const bool computes = t->type->act || quant_type_plain(t->type);
+    if (form == AS_IDS ? t->type->id != QUANT_I32 : !computes)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "tensors of type %s are not supported in computations", t->type->name);
     return true;
@@ -174,19 +175,20 @@ static bool bind(struct binder *b, const char *name, const int64_t ne[3], enum f
     const struct gguf_tensor *t = gguf_tensor_find(b->file, name);
     if (!base_goes_on(b->err)) return false;
     if (!t) return true;
-    if (!check_shape(b, t, name, ne)) return false;
+    if (!check_shape(b, t, name, ne, form)) return false;
     if (!mark_used(b, t, name)) return false;
     const struct quant_type *type = t->type;
     const void *data = t->data;
-    if (form != AS_IT_IS && !type->act)
+    const bool is_floats = form != AS_IT_IS && form != AS_IDS;
+    if (is_floats && !type->act)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "a vector of type %s is not supported", type->name);
-    if (!type->act) {
+    if (!type->act && form != AS_IDS) {
         type = quant_type_plain(type);
         data = separate(b, t, name);
         if (!data) return false;
     }
-    if (form != AS_IT_IS && type->id != QUANT_F32) {
+    if (is_floats && type->id != QUANT_F32) {
         type = quant_type_by_id(QUANT_F32);
         data = widen(b, t, name);
         if (!data) return false;
@@ -234,7 +236,8 @@ static bool check_experts(struct binder *b, const char *prefix, const char *stac
         const struct gguf_tensor *t = find_expert(b, prefix, stack, e, name);
         if (!base_goes_on(b->err)) return false;
         if (!t) return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");
-        if (!check_shape(b, t, name, (int64_t[]){ne[0], ne[1], 1}) || !mark_used(b, t, name))
+        if (!check_shape(b, t, name, (int64_t[]){ne[0], ne[1], 1}, AS_IT_IS) ||
+            !mark_used(b, t, name))
             return false;
         if (!t->type->act)
             return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
@@ -361,10 +364,13 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const int64_t ne[3] = {transposed ? outputs : inputs, transposed ? inputs : outputs, depth};
     const bool is_pointer = row->kind == MODEL_VECTOR || row->kind == MODEL_TAPS ||
                             row->kind == MODEL_BIAS || row->kind == MODEL_SCALE ||
-                            row->kind == MODEL_MATRIX || row->kind == MODEL_SLICES;
-    const bool is_vector = row->kind == MODEL_NORM || (is_pointer && row->kind != MODEL_MATRIX);
+                            row->kind == MODEL_MATRIX || row->kind == MODEL_SLICES ||
+                            row->kind == MODEL_IDS;
+    const bool is_vector = row->kind == MODEL_NORM ||
+                           (is_pointer && row->kind != MODEL_MATRIX && row->kind != MODEL_IDS);
     const enum form form = row->kind == MODEL_TAPS     ? AS_TAPS
                            : row->kind == MODEL_SLICES ? AS_SLICES
+                           : row->kind == MODEL_IDS    ? AS_IDS
                            : is_vector                 ? AS_FLOATS
                                                        : AS_IT_IS;
     char name[MODEL_TENSOR_NAME];

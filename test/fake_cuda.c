@@ -39,7 +39,7 @@ static struct {
     char *base;
     size_t used, live; /* bytes with those that are free again; bytes of buffers */
     int n_buffers, n_free;
-    struct {
+    struct fake_buffer {
         size_t at, size; /* size 0: it is free */
     } buffer[MAX_BUFFERS];
 } heap;
@@ -154,7 +154,7 @@ int cuStreamSynchronize(void *stream)
 
 int cuMemAlloc_v2(uint64_t *address, size_t size)
 {
-    const size_t bytes = (size + PAGE - 1) / PAGE * PAGE;
+    const size_t bytes = (size + PAGE - 1) / PAGE * PAGE + PAGE; /* ends with bytes that stay 0 */
     if (!heap.base) {
         heap.base = mmap(NULL, HEAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         madvise(heap.base, HEAP, MADV_HUGEPAGE); /* few pages: open_memory is faster */
@@ -171,10 +171,31 @@ int cuMemAlloc_v2(uint64_t *address, size_t size)
     return SUCCESS;
 }
 
+/* Makes all memory accessible, or not. */
+static void open_memory(bool access)
+{
+    const size_t bytes = (heap.used + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    mprotect(heap.base, bytes, access ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+/* Ends the process if a kernel has written behind a buffer. */
+static void check_end(const struct fake_buffer *b)
+{
+    open_memory(true);
+    const char *at = heap.base + b->at + b->size, *end = at + PAGE;
+    while (at < end && *at == 0) at++;
+    if (at < end) {
+        fprintf(stderr, "a kernel wrote behind a buffer of %zu bytes\n", b->size);
+        abort();
+    }
+    open_memory(false);
+}
+
 int cuMemFree_v2(uint64_t address)
 {
     for (int i = 0; i < heap.n_buffers; i++) {
         if (!heap.buffer[i].size || (uintptr_t)heap.base + heap.buffer[i].at != address) continue;
+        check_end(&heap.buffer[i]);
         heap.live -= heap.buffer[i].size;
         heap.buffer[i].size = 0;
         fake_cuda.live--;
@@ -186,13 +207,6 @@ int cuMemFree_v2(uint64_t address)
         return SUCCESS;
     }
     return INVALID_VALUE;
-}
-
-/* Makes all memory accessible, or not. */
-static void open_memory(bool access)
-{
-    const size_t bytes = (heap.used + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    mprotect(heap.base, bytes, access ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
 /* Whether a copy is within one buffer. */

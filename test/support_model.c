@@ -160,7 +160,7 @@ static void write_keys(const struct support_model *m, struct gguf_writer *w)
 
 /* ---- Tensors: those of the rows of models/, for a model with these keys ---- */
 
-enum content { MATRIX, NORM, BIAS, DECAY };
+enum content { MATRIX, NORM, BIAS, DECAY, IDS };
 
 struct planned {
     char name[MODEL_TENSOR_NAME];
@@ -226,14 +226,18 @@ static void plan_add(struct plan *plan, const struct model_tensor_row *row, cons
     }
     struct planned *t = &plan->tensor[plan->count++];
     *t = (struct planned){.content = content, .index = plan->count, .ne = {ne[0], ne[1], ne[2], 1}};
-    t->n_dims = ne[2] > 1 ? 3 : ne[1] > 1 || content == MATRIX ? 2 : 1;
+    t->n_dims = ne[2] > 1 ? 3 : ne[1] > 1 || content == MATRIX || content == IDS ? 2 : 1;
     t->type = content == MATRIX ? type_of(plan->m, row->name, prefix, ne[0])
-                                : quant_type_by_id(QUANT_F32);
+                                : quant_type_by_id(content == IDS ? QUANT_I32 : QUANT_F32);
     model_tensor_name(plan->p, prefix, row->name, part, t->name);
     if (strcmp(t->name, prefix) == 0) /* a tensor of files that the model ignores */
         snprintf(t->name, sizeof t->name, "%s%s.%s", prefix, row->name, part);
     memcpy(t->values, t->name, sizeof t->values);
     if (content == BIAS) t->shift = shift_of(plan->m->shift, row->name);
+    if (content == IDS) { /* different experts for each token id */
+        t->ne[1] = plan->m->n_vocab;
+        t->shift = (float)plan->m->n_expert;
+    }
 }
 
 /* Replaces the last planned stack by one tensor for each expert. */
@@ -287,6 +291,7 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
     plan_add(plan, row, prefix, part,
              decays                    ? DECAY
              : row->kind == MODEL_BIAS ? BIAS
+             : row->kind == MODEL_IDS  ? IDS
              : is_vector               ? NORM
                                        : MATRIX,
              ne);
@@ -302,7 +307,9 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
      * tensor. */
     static struct engine_tensor there;
     if (is_slices) *(struct engine_tensor **)((char *)self + row->field - 1) = &there;
-    if (row->kind != MODEL_NORM && (is_vector || row->kind == MODEL_MATRIX)) return !plan->failed;
+    if (row->kind != MODEL_NORM &&
+        (is_vector || row->kind == MODEL_MATRIX || row->kind == MODEL_IDS))
+        return !plan->failed;
     if (row->kind != MODEL_NORM)
         ((struct model_linear *)((char *)self + row->field - 1))->weight = &there;
     snprintf(name, sizeof name, "%s.bias", row->name);
@@ -409,6 +416,14 @@ static void fill_row(const struct planned *t, struct sample_random *r, float *ro
     for (uint64_t i = 0; i < t->ne[0]; i++) row[i] = mean + scale * random_normal(r);
 }
 
+/* One row of different ids below t->shift. */
+static void fill_ids(const struct planned *t, struct sample_random *r, int32_t *row)
+{
+    const uint32_t first = sample_random_u32(r);
+    for (uint32_t i = 0; i < t->ne[0]; i++)
+        row[i] = (int32_t)((first % 1024 + i) % (uint32_t)t->shift);
+}
+
 /* Writes new rows, or, after the first `distinct`, random ones of these. */
 static bool write_rows(struct gguf_writer *w, const struct planned *t, uint64_t distinct,
                        struct sample_random *random, float *values, unsigned char *pool,
@@ -423,6 +438,11 @@ static bool write_rows(struct gguf_writer *w, const struct planned *t, uint64_t 
             row += sample_random_u32(random) % distinct * row_bytes;
         } else {
             row += distinct ? i * row_bytes : 0;
+            if (t->content == IDS) {
+                fill_ids(t, random, (int32_t *)(void *)row);
+                if (!gguf_writer_data(w, row, row_bytes, err)) return false;
+                continue;
+            }
             fill_row(t, random, values);
             support_row_make(t->type, (int64_t)t->ne[0], values, row);
         }
@@ -479,7 +499,7 @@ static bool write_model(const struct support_model *m, struct gguf_writer *w,
     for (size_t i = 0; i < plan->count; i++) {
         const struct planned *t = planned_at(plan, i);
         struct gguf_str name = {.data = t->name, .size = strlen(t->name)};
-        if (!t->type->act) {
+        if (!t->type->act && t->content != IDS) {
             return base_fail_at(err, BASE_USAGE, t->name, -1, "%s cannot be written",
                                 t->type->name);
         }

@@ -515,6 +515,8 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->ends.embd_scale != MODEL_EMBD_PLAIN || a->ends.embd_default > 0, "scaled embeddings"},
         {a->ffn.clamps || a->ffn.situ || a->ffn.oai, "bounded units"},
         {a->residual == MODEL_HYPER, "hyper-connections"},
+        {a->residual == MODEL_HYPER_MIXED, "hyper-connections with mixed streams"},
+        {a->experts.hash, "experts by token id"},
         {a->residual == MODEL_NORM_STREAM, "normalized residuals"},
         {a->residual == MODEL_ATTENDED, "sublayers read mixtures of earlier streams"},
         {a->ends.residual_scale || a->ends.residual_default > 0, "scaled residuals"},

@@ -333,6 +333,23 @@ static struct engine_tensor *case_choose_keys(struct support_rig *rig)
                             NULL, NULL, &params);
 }
 
+/* Blocks of 4 of 64 positions, of which the tokens end none, the first and the last. */
+static struct engine_tensor *case_compress_keys(struct support_rig *rig)
+{
+    static const int32_t range[12] = {0, 0, 0, 0, 0, 0, 4, 0, 0, 60, 64, 0};
+    int32_t slots[SLOTS];
+    for (int i = 0; i < SLOTS; i++) slots[i] = i ^ 5;
+    const struct engine_compress_keys how = {4, HEAD, 0, 2 * HEAD, true};
+    return engine_compress_keys(rig->g, f32(rig, 4 * HEAD, 1, SLOTS, 1),
+                                support_ids(rig, 4, 3, range), support_ids(rig, SLOTS, 1, slots),
+                                f32(rig, 2 * HEAD, 4, 1, 1), &how);
+}
+
+static struct engine_tensor *case_sinkhorn(struct support_rig *rig)
+{
+    return engine_sinkhorn(rig->g, f32(rig, 4, 4, 33, 1), 5, 1e-3f);
+}
+
 /* ---- Ops with a state: spans of 4 and 6 tokens, 3 heads ---- */
 
 enum { D = 16, TOKENS = 10, TABLE_SLOTS = 4 };
@@ -452,7 +469,7 @@ static void each_op_gives_the_same_bits_on_all_engines(void **unused)
 static const char *const not_on_a_gpu[] = {
     "set_rows",        "group_norm",         "soft_max",  "mul_mat_glu", "mul_mat_id_glu",
     "mul_mat_columns", "mul_mat_transposed", "attention", "choose_keys", "cast",
-    "get_rows",
+    "get_rows",        "compress_keys",      "sinkhorn",
 };
 
 static bool is_on_a_gpu(const struct engine_op *op)

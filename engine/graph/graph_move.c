@@ -64,11 +64,15 @@ static bool get_rows_shape(struct engine_tensor *dst, struct base_error *err)
 {
     const struct engine_tensor *table = dst->src[0], *ids = dst->src[1];
     if (!engine_tensor_is(ids, QUANT_I32)) return engine_shape_fail(dst, err, "ids must be I32");
-    if (!engine_type_computes(table))
+    const bool whole = engine_tensor_is(table, QUANT_I32);
+    if (!whole && !engine_type_computes(table))
         return engine_shape_fail(dst, err, "no arithmetic for this type");
+    if (whole && !engine_tensor_row_contiguous(table))
+        return engine_shape_fail(dst, err, "rows of numbers must be contiguous");
     if (ids->ne[1] != table->ne[2] || ids->ne[2] != table->ne[3] || ids->ne[3] != 1)
         return engine_shape_fail(dst, err, "ids must be one list for each table");
-    engine_dst_shape(dst, QUANT_F32, table->ne[0], ids->ne[0], ids->ne[1], ids->ne[2]);
+    engine_dst_shape(dst, whole ? QUANT_I32 : QUANT_F32, table->ne[0], ids->ne[0], ids->ne[1],
+                     ids->ne[2]);
     return true;
 }
 

@@ -32,6 +32,7 @@ enum model_block_id {
     MODEL_RWKV7,       /* RWKV 7's time mix */
     MODEL_CHANNEL_MIX, /* RWKV's network */
     MODEL_CROSS,       /* attention of a decoder to the rows of its encoder */
+    MODEL_COMPRESSED,  /* attention to a window and to compressed keys of blocks before it */
     MODEL_POOL,        /* after the layers: classifier and projections of pooled rows */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
@@ -86,6 +87,7 @@ enum model_residual {
                               file has attn_norm_2, x = N2 (N (x + m(x)) + x) before f */
     MODEL_HYPER,           /* hyper-connections (hyper.c): several streams, of which sublayers read
                               a weighted sum */
+    MODEL_HYPER_MIXED,     /* the same, and each sublayer mixes the streams among each other */
     MODEL_NORM_STREAM,     /* h = N x; x = m(h) + c h; h = N x; x = f(h) + c h, c residual_scale */
     MODEL_ATTENDED,        /* pre-norm, but sublayers read a mixture of earlier streams: before the
                               layers i with i mod attn_res.block_size = 0 the stream x is set aside
@@ -301,7 +303,8 @@ enum model_ffn_form {
 enum model_clamps {
     MODEL_CLAMPS_NONE,
     MODEL_CLAMPS_OUTPUT, /* act(gate) to c at most */
-    MODEL_CLAMPS_INPUT   /* gate to c at most, before act */
+    MODEL_CLAMPS_INPUT,  /* gate to c at most, before act */
+    MODEL_CLAMPS_EXPERTS /* the same; the default of swiglu_clamp_shexp is swiglu_clamp_exp */
 };
 
 struct model_ffn_row {
@@ -327,8 +330,9 @@ enum model_gating {
     MODEL_GATING_SOFTMAX_DEFAULT, /* same as SOFTMAX */
     MODEL_GATING_SOFTMAX,
     MODEL_GATING_SIGMOID,
-    MODEL_GATING_SOFTMAX_CHOSEN /* experts are chosen by logits; weights are a softmax over the
-                                   chosen */
+    MODEL_GATING_SOFTMAX_CHOSEN, /* experts are chosen by logits; weights are a softmax over the
+                                    chosen */
+    MODEL_GATING_SQRT_SOFTPLUS
 };
 
 enum model_normalize { MODEL_NORMALIZE_ALWAYS, MODEL_NORMALIZE_NEVER, MODEL_NORMALIZE_KEY };
@@ -378,6 +382,8 @@ struct model_experts_row {
     bool plain;  /* an expert, also a shared one, is down act(up x) */
     bool chunks; /* experts_per_group consecutive experts share a small expert, applied to the
                     chosen experts' output; its output times expert_group_scale is added */
+    bool hash;   /* in the first hash_layer_count layers ffn_gate_tid2eid has the experts of each
+                    token id */
     const char *latent; /* key of the size at which experts work, between ffn_latent_down and _up;
                            NULL: none */
 };

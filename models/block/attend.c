@@ -7,17 +7,23 @@ struct engine_tensor *model_swap_heads(const struct model_builder *b, struct eng
     return engine_permute(b->g, x, 0, 2, 1, 3);
 }
 
-/* Writes rows x [T][heads][size] to a part of the layer's cache, and returns it. */
-static struct engine_tensor *write_rows(const struct model_builder *b, enum model_kv_part part,
-                                        struct engine_tensor *x)
+/* Writes rows x [T][heads][size] to a part of the layer's cache, those of a kind, and returns
+ * it. */
+static struct engine_tensor *write_kind(const struct model_builder *b, enum model_kv_kind kind,
+                                        enum model_kv_part part, struct engine_tensor *x)
 {
-    struct model_kv_layer *layer = &b->state->kv.layer[b->kv_layer];
-    struct model_kv_rows *rows = &layer->part[part];
-    struct engine_tensor *slots = b->inputs.kv.slot[layer->kind];
+    struct model_kv_rows *rows = &b->state->kv.layer[b->kv_layer].part[part];
+    struct engine_tensor *slots = b->inputs.kv.slot[kind];
     x = model_swap_heads(b, x);
     return rows->form.is_coded
                ? engine_set_kv_q16(b->g, rows->form.what, &rows->t, x, slots, rows->type)
                : engine_set_rows(b->g, &rows->t, x, slots);
+}
+
+static struct engine_tensor *write_rows(const struct model_builder *b, enum model_kv_part part,
+                                        struct engine_tensor *x)
+{
+    return write_kind(b, b->state->kv.layer[b->kv_layer].kind, part, x);
 }
 
 static void store(struct model_builder *b, struct engine_tensor *k, struct engine_tensor *v)
@@ -80,4 +86,43 @@ struct engine_tensor *model_attend_chosen(struct model_builder *b, struct engine
         engine_cols(b->g, chosen, 0, ENGINE_RANGE),
         engine_cols(b->g, chosen, ENGINE_RANGE, n - ENGINE_RANGE), sinks, NULL, how);
     return engine_reshape(b->g, x, 2, (int64_t[]){x ? x->ne[0] * n_lists : 0, b->n_tokens});
+}
+
+struct engine_tensor *model_keep_open(struct model_builder *b, struct engine_tensor *x)
+{
+    x = engine_reshape(b->g, x, 3, (int64_t[]){x ? x->ne[0] : 0, 1, b->n_tokens});
+    b->written[2] = write_rows(b, MODEL_KV_OPEN, x);
+    return model_swap_heads(b, b->written[2]);
+}
+
+struct engine_tensor *model_attend_blocks(struct model_builder *b, struct engine_tensor *q,
+                                          struct engine_tensor *k, struct engine_tensor *k_blocks,
+                                          const struct model_block_choice *choice,
+                                          struct engine_tensor *sinks,
+                                          const struct engine_attention *how)
+{
+    const struct model_kv_layer *layer = &b->state->kv.layer[b->kv_layer];
+    struct model_kv_slots *near = &b->state->kv.slots[layer->kind],
+                          *far = &b->state->kv.slots[layer->blocks];
+    const struct model_kv_inputs *in = &b->inputs.kv;
+    const struct engine_choose_keys all = {
+        .n_used = (int)choice->n_used, .block = 1, .n_near = (int)b->layer->kv.window};
+    struct engine_tensor *index =
+        choice->k ? write_kind(b, layer->blocks, MODEL_KV_INDEX, choice->k) : NULL;
+    struct engine_tensor *chosen = engine_choose_far_keys(
+        b->g, choice->q, index ? model_swap_heads(b, index) : NULL, in->range[layer->blocks],
+        &far->view, choice->weights, in->range[layer->kind], &near->view, &all);
+    if (!model_named(b, chosen, "chosen")) return NULL;
+    write_rows(b, MODEL_KV_KEYS, k);
+    write_rows(b, MODEL_KV_VALUES, k);
+    struct engine_tensor *keys = write_kind(b, layer->blocks, MODEL_KV_KEYS, k_blocks),
+                         *values = write_kind(b, layer->blocks, MODEL_KV_VALUES, k_blocks);
+    b->written[0] = keys;
+    b->written[1] = values;
+    const int64_t n = chosen->ne[0];
+    chosen = engine_reshape(b->g, chosen, 2, (int64_t[]){n, b->n_tokens});
+    return engine_attention(b->g, q, model_swap_heads(b, keys), model_swap_heads(b, values),
+                            engine_cols(b->g, chosen, 0, ENGINE_RANGE),
+                            engine_cols(b->g, chosen, ENGINE_RANGE, n - ENGINE_RANGE), sinks, NULL,
+                            how);
 }

@@ -22,6 +22,8 @@ struct experts {
     struct model_linear router;         /* X x E */
     uint32_t n_plain, n_scaled;         /* E and 0; 0 and E if the router has its own input */
     struct engine_tensor *router_scale; /* [E]: scale of that input */
+    uint32_t n_hash, n_choice, n_vocab; /* U, 0 and V in a layer with a table of experts; 0 and X */
+    struct engine_tensor *hash;         /* I32 [V][U]: the experts of each token id */
     struct engine_tensor *bias;         /* [X]: added only for the choice of experts; or NULL */
     struct model_linear latent_down, latent_up;
     struct model_norm latent_norm;
@@ -40,7 +42,8 @@ static const struct model_tensor_row tensors[] = {
     {"ffn_gate_inp",       MODEL_LINEAR, MODEL_REQUIRED, AT(router),  .inputs = AT(n_plain), .outputs = AT(n_expert)},
     {"ffn_gate_inp",       MODEL_MATRIX, MODEL_REQUIRED, AT(router.weight), .inputs = AT(n_scaled), .outputs = AT(n_expert)},
     {"ffn_gate_inp",       MODEL_SCALE,  MODEL_REQUIRED, AT(router_scale), .inputs = AT(n_scaled)},
-    {"exp_probs_b",        MODEL_BIAS,   MODEL_OPTIONAL, AT(bias),    .inputs = AT(n_expert)},
+    {"exp_probs_b",        MODEL_BIAS,   MODEL_OPTIONAL, AT(bias),    .inputs = AT(n_choice)},
+    {"ffn_gate_tid2eid",   MODEL_IDS,    MODEL_REQUIRED, AT(hash),    .inputs = AT(n_hash), .outputs = AT(n_vocab)},
     {"ffn_gate_up_exps",   MODEL_STACK,  MODEL_OPTIONAL, AT(gate_up), .inputs = AT(n_work), .outputs = AT(n_gate_up), .depth = AT(n_expert)},
     {"ffn_gate_exps",      MODEL_STACK,  MODEL_REQUIRED, AT(gate),    .inputs = AT(n_work), .outputs = AT(n_gate), .depth = AT(n_expert), .unless = AT(gate_up)},
     {"ffn_up_exps",        MODEL_STACK,  MODEL_REQUIRED, AT(up),      .inputs = AT(n_work), .outputs = AT(n_ff),   .depth = AT(n_expert), .unless = AT(gate_up)},
@@ -109,7 +112,7 @@ static bool read_gating(struct model_reader *r, const struct model_params *p, st
     e->normalize = row->normalize == MODEL_NORMALIZE_ALWAYS;
     e->n_groups = e->n_groups_used = 1;
     if ((row->gating_key && !model_read_u32(r, "expert_gating_func", MODEL_OPTIONAL, 0,
-                                            MODEL_GATING_SOFTMAX_CHOSEN, &kind)) ||
+                                            MODEL_GATING_SQRT_SOFTPLUS, &kind)) ||
         (row->scale_key &&
          !model_read_f32(r, "expert_weights_scale", MODEL_OPTIONAL, 0.0f, &scale)) ||
         (row->normalize == MODEL_NORMALIZE_KEY &&
@@ -152,6 +155,23 @@ static bool read_chunks(struct model_reader *r, const struct model_params *p, st
     return true;
 }
 
+/* Reads whether a table has the experts of each token id. The MTP layer has a router. */
+static bool read_hash(struct model_reader *r, const struct model_params *p, uint32_t layer,
+                      struct experts *e)
+{
+    uint32_t n = 0;
+    e->n_choice = e->n_expert;
+    if (!p->arch->experts.hash) return true;
+    if (!model_read_u32(r, "hash_layer_count", MODEL_REQUIRED, 0, MODEL_MAX_LAYERS, &n))
+        return false;
+    e->n_vocab = p->n_vocab;
+    if (layer < n && layer < p->n_layer) {
+        e->n_hash = e->n_used;
+        e->n_choice = 0;
+    }
+    return true;
+}
+
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
 {
     struct experts *e = self;
@@ -161,9 +181,12 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     e->n_scaled = p->arch->experts.beside == MODEL_BESIDE_NORMS ? e->n_embd : 0;
     e->n_plain = e->n_embd - e->n_scaled;
     e->shared_zeros = !p->arch->ffn.oai && model_act_has_zeros(p->act);
-    return read_lengths(r, p, l->index, e) && read_gating(r, p, e) && read_chunks(r, p, e) &&
-           model_read_glu_clamp(r, p, "swiglu_clamp_exp", l->index, &e->clamp) &&
-           model_read_glu_clamp(r, p, "swiglu_clamp_shexp", l->index, &e->shared_clamp);
+    if (!read_lengths(r, p, l->index, e) || !read_gating(r, p, e) || !read_chunks(r, p, e) ||
+        !read_hash(r, p, l->index, e) ||
+        !model_read_glu_clamp(r, p, "swiglu_clamp_exp", l->index, &e->clamp))
+        return false;
+    if (p->arch->ffn.clamps == MODEL_CLAMPS_EXPERTS) e->shared_clamp = e->clamp;
+    return model_read_glu_clamp(r, p, "swiglu_clamp_shexp", l->index, &e->shared_clamp);
 }
 
 /* ---- Graph ---- */
@@ -236,10 +259,13 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     if (e->gating == MODEL_GATING_SOFTMAX)
         probs = engine_soft_max(b->g, probs, NULL, NULL, 1.0f, 0.0f);
     if (e->gating == MODEL_GATING_SIGMOID) probs = engine_unary(b->g, probs, ENGINE_SIGMOID);
+    if (e->gating == MODEL_GATING_SQRT_SOFTPLUS)
+        probs = engine_unary(b->g, engine_unary(b->g, probs, ENGINE_SOFTPLUS), ENGINE_SQRT);
     probs = model_named(b, probs, "router");
     struct engine_tensor *ids =
-        engine_choose_experts(b->g, row->choose_by_logits ? logits : probs, e->bias, (int)e->n_used,
-                              (int)e->n_groups, (int)e->n_groups_used);
+        e->hash ? model_wanted_rows(b, engine_get_rows(b->g, e->hash, b->ids))
+                : engine_choose_experts(b->g, row->choose_by_logits ? logits : probs, e->bias,
+                                        (int)e->n_used, (int)e->n_groups, (int)e->n_groups_used);
     struct engine_tensor *weights = engine_expert_weights(
         b->g, probs, ids, e->gating == MODEL_GATING_SOFTMAX_CHOSEN, e->normalize, e->scale);
 

@@ -21,6 +21,7 @@ const struct model_block *const model_blocks[MODEL_BLOCK_COUNT] = {
     [MODEL_RWKV7] = &model_block_rwkv7,
     [MODEL_CHANNEL_MIX] = &model_block_channel_mix,
     [MODEL_CROSS] = &model_block_cross,
+    [MODEL_COMPRESSED] = &model_block_compressed,
     [MODEL_POOL] = &model_block_pool,
 };
 /* clang-format on */
@@ -141,7 +142,7 @@ struct engine_tensor *model_glu(const struct model_builder *b, struct engine_ten
         return engine_mul(b->g, engine_mul(b->g, engine_softcap(b->g, gate, p->situ), on), up);
     }
     if (clamp < 1e-6f) return engine_glu(b->g, gate, up, act);
-    if (p->arch->ffn.clamps == MODEL_CLAMPS_INPUT)
+    if (p->arch->ffn.clamps >= MODEL_CLAMPS_INPUT)
         return engine_glu_clamp(b->g, gate, up, act, clamp, 0.0f);
     gate = engine_clamp(b->g, engine_unary(b->g, gate, act), -INFINITY, clamp);
     return engine_mul(b->g, gate, engine_clamp(b->g, up, -clamp, clamp));

@@ -67,7 +67,7 @@ extern const struct model_block model_block_attention, model_block_ffn, model_bl
     model_block_linear, model_block_altup, model_block_per_layer, model_block_mla,
     model_block_short_conv, model_block_delta_net, model_block_kda, model_block_lightning,
     model_block_mamba2, model_block_mamba, model_block_rwkv6, model_block_rwkv7,
-    model_block_channel_mix, model_block_cross, model_block_pool;
+    model_block_channel_mix, model_block_cross, model_block_compressed, model_block_pool;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
@@ -211,14 +211,21 @@ struct engine_tensor *model_build_part(const struct model_builder *b,
  * from them, [n][E]. */
 void model_altup_begin(struct model_builder *b, struct engine_tensor *x);
 struct engine_tensor *model_altup_end(const struct model_builder *b);
+/* The weights with which a sublayer's output is added to the streams, [n][S], and with which the
+ * streams are mixed, [n][S S] from stream by to stream; mix NULL: they are not. */
+struct model_hyper_back {
+    struct engine_tensor *back, *mix;
+};
+
 /* Hyper-connections (hyper.c): _begin makes the streams x [n][S E] of embeddings [n][E]; _read
- * returns the sum [n][E] that a sublayer reads, and in *back (NULL: not needed) the factors [n][S]
- * with which _write adds the sublayer's output y [n][E] to the streams. */
+ * returns the sum [n][E] that a sublayer reads, and in *back (NULL: not needed) the weights with
+ * which _write mixes the streams and adds the sublayer's output y [n][E] to them. */
 struct engine_tensor *model_hyper_begin(const struct model_builder *b, struct engine_tensor *x);
 struct engine_tensor *model_hyper_read(const struct model_builder *b, const struct model_hyper *h,
-                                       struct engine_tensor *x, struct engine_tensor **back);
+                                       struct engine_tensor *x, struct model_hyper_back *back);
 struct engine_tensor *model_hyper_write(const struct model_builder *b, struct engine_tensor *x,
-                                        struct engine_tensor *y, struct engine_tensor *back);
+                                        struct engine_tensor *y,
+                                        const struct model_hyper_back *back);
 /* Writes the layer's keys and values of an encoder's rows [T][E] to the slots I32 [T]. */
 void model_cross_store(struct model_builder *b, struct engine_tensor *rows,
                        struct engine_tensor *slots);
@@ -245,6 +252,21 @@ struct engine_tensor *model_choose_keys(struct model_builder *b, struct engine_t
 struct engine_tensor *model_attend_chosen(struct model_builder *b, struct engine_tensor *chosen,
                                           struct engine_tensor *q, struct engine_tensor *k,
                                           struct engine_tensor *v, struct engine_tensor *sinks,
+                                          const struct engine_attention *how);
+/* Writes what compressed keys will be made of, x [T][W], to the layer's cache, and returns the
+ * cache [slots][1][W]. */
+struct engine_tensor *model_keep_open(struct model_builder *b, struct engine_tensor *x);
+/* As model_attend_chosen, to the layer's window and to compressed keys, k_blocks [T][1][D], which
+ * are also values; rows of tokens that end no block are ignored. An indexer chooses among these by
+ * q, k (NULL: all are chosen) and weights, as in model_choose_keys; its keys are of blocks, too. */
+struct model_block_choice {
+    struct engine_tensor *q, *k, *weights; /* or NULL */
+    uint32_t n_used;
+};
+struct engine_tensor *model_attend_blocks(struct model_builder *b, struct engine_tensor *q,
+                                          struct engine_tensor *k, struct engine_tensor *k_blocks,
+                                          const struct model_block_choice *choice,
+                                          struct engine_tensor *sinks,
                                           const struct engine_attention *how);
 /* Returns the divisors of the RoPE frequencies (long or short ones, by the context of the
  * sequences), or NULL; NULL too for a layer with a window if windowed layers are never scaled. */

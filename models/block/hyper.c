@@ -1,5 +1,5 @@
-/* models/block/hyper.c: independent hyper-connections (Hunyuan V4, 2026). See
- * models/block/blocks.h.
+/* models/block/hyper.c: hyper-connections (Zhu et al. 2024): independent ones (Hunyuan V4, 2026),
+ * and those whose streams are mixed (DeepSeek-V4, 2026). See models/block/blocks.h.
  *
  * The hidden state is S streams X_s [E], at first equal to the embedding. Around each sublayer f:
  *
@@ -7,18 +7,32 @@
  *     u = sum over s of (sigmoid(m_s a_0 + b_s) + eps) X_s
  *     X_s += (c sigmoid(m_(S+s) a_1 + b_(S+s)) + eps) f(N u)
  *
- * and the output norm reads such a sum, with W of S rows. c is hyper_connection.magnitude. */
+ * and the output norm reads such a sum, with W of S rows. c is hyper_connection.magnitude.
+ *
+ * With mixed streams W has S S rows more, c is 2, without the eps after it, and
+ *
+ *     X_d = c sigmoid(..)_d f(N u) + sum over s of C_sd X_s,  C = sinkhorn(m_(2S ..) a_2 + b_(2S ..))
+ *
+ * where C is nearly doubly stochastic (engine_sinkhorn, hyper_connection.sinkhorn_iterations). */
 #include "models/block/blocks.h"
 
-/* Returns factor sigmoid(mix a_i + b) + eps for the numbers [first, first + S) of a mixture. */
-static struct engine_tensor *weights_of(const struct model_builder *b, const struct model_hyper *h,
-                                        struct engine_tensor *mix, int64_t i, float factor)
+/* Returns the numbers mix a_i + b of a mixture, [first, first + n). */
+static struct engine_tensor *part_of(const struct model_builder *b, const struct model_hyper *h,
+                                     struct engine_tensor *mix, int64_t i, int64_t n)
 {
-    const int64_t n = b->params->n_hyper, first = i * n;
+    const int64_t first = i * b->params->n_hyper;
     struct engine_tensor *w = engine_cols(b->g, mix, first, n);
     w = engine_mul(b->g, w, engine_cols(b->g, h->scale, i, 1));
-    w = engine_add(b->g, w, engine_cols(b->g, h->base, first, n));
-    return engine_scale(b->g, engine_unary(b->g, w, ENGINE_SIGMOID), factor, b->params->hyper_eps);
+    return engine_add(b->g, w, engine_cols(b->g, h->base, first, n));
+}
+
+/* Returns factor sigmoid(mix a_i + b) + eps for S numbers of a mixture. */
+static struct engine_tensor *weights_of(const struct model_builder *b, const struct model_hyper *h,
+                                        struct engine_tensor *mix, int64_t i, float factor,
+                                        float eps)
+{
+    struct engine_tensor *w = part_of(b, h, mix, i, b->params->n_hyper);
+    return engine_scale(b->g, engine_unary(b->g, w, ENGINE_SIGMOID), factor, eps);
 }
 
 struct engine_tensor *model_hyper_begin(const struct model_builder *b, struct engine_tensor *x)
@@ -29,23 +43,54 @@ struct engine_tensor *model_hyper_begin(const struct model_builder *b, struct en
 }
 
 struct engine_tensor *model_hyper_read(const struct model_builder *b, const struct model_hyper *h,
-                                       struct engine_tensor *x, struct engine_tensor **back)
+                                       struct engine_tensor *x, struct model_hyper_back *back)
 {
     const int64_t embd = b->params->n_embd, n = b->params->n_hyper;
     struct engine_tensor *mix =
         model_linear_of(b, h->fn, engine_rms_norm(b->g, x, b->params->norm_eps));
-    if (back) *back = weights_of(b, h, mix, 1, b->params->hyper_magnitude);
+    const bool mixed = b->params->sinkhorn > 0;
+    const float eps = b->params->hyper_eps;
+    if (back)
+        *back = (struct model_hyper_back){
+            weights_of(b, h, mix, 1, b->params->hyper_magnitude, mixed ? 0.0f : eps), NULL};
     x = engine_reshape(b->g, x, 3, (int64_t[]){embd, n, x ? x->ne[1] : 0});
-    return engine_expert_sum(b->g, x, engine_cont(b->g, weights_of(b, h, mix, 0, 1.0f)));
+    if (back && mixed) {
+        const int64_t rows = x ? x->ne[2] : 0;
+        struct engine_tensor *c = part_of(b, h, mix, 2, n * n);
+        c = engine_reshape(b->g, c, 3, (int64_t[]){n, n, rows});
+        c = engine_sinkhorn(b->g, c, (int)b->params->sinkhorn, eps);
+        back->mix = engine_reshape(b->g, c, 2, (int64_t[]){n * n, rows});
+    }
+    return engine_expert_sum(b->g, x, engine_cont(b->g, weights_of(b, h, mix, 0, 1.0f, eps)));
+}
+
+/* Returns the streams x [n][S][E] mixed. */
+static struct engine_tensor *mix_streams(const struct model_builder *b, struct engine_tensor *x,
+                                         struct engine_tensor *mix)
+{
+    const int64_t embd = b->params->n_embd, n = b->params->n_hyper, rows = x ? x->ne[2] : 0;
+    struct engine_tensor *all = NULL;
+    mix = engine_cont(
+        b->g,
+        engine_permute(b->g, engine_reshape(b->g, mix, 3, (int64_t[]){n, n, rows}), 1, 0, 2, 3));
+    mix = engine_reshape(b->g, mix, 2, (int64_t[]){n * n, rows});
+    for (int64_t d = 0; d < n; d++) {
+        struct engine_tensor *to =
+            engine_expert_sum(b->g, x, engine_cont(b->g, engine_cols(b->g, mix, d * n, n)));
+        to = engine_reshape(b->g, to, 3, (int64_t[]){embd, 1, rows});
+        all = all ? engine_concat(b->g, all, to, 1) : to;
+    }
+    return all;
 }
 
 struct engine_tensor *model_hyper_write(const struct model_builder *b, struct engine_tensor *x,
-                                        struct engine_tensor *y, struct engine_tensor *back)
+                                        struct engine_tensor *y,
+                                        const struct model_hyper_back *back)
 {
     const int64_t embd = b->params->n_embd, n = b->params->n_hyper, rows = x ? x->ne[1] : 0;
     x = engine_reshape(b->g, x, 3, (int64_t[]){embd, n, rows});
     y = engine_repeat(b->g, engine_reshape(b->g, y, 3, (int64_t[]){embd, 1, rows}), x);
-    back = engine_reshape(b->g, back, 3, (int64_t[]){1, n, rows});
-    x = engine_add(b->g, x, engine_mul(b->g, y, back));
-    return engine_reshape(b->g, x, 2, (int64_t[]){embd * n, rows});
+    if (back->mix) x = mix_streams(b, x, back->mix);
+    y = engine_mul(b->g, y, engine_reshape(b->g, back->back, 3, (int64_t[]){1, n, rows}));
+    return engine_reshape(b->g, engine_add(b->g, x, y), 2, (int64_t[]){embd * n, rows});
 }

@@ -11,22 +11,49 @@ static uint32_t min_u32(uint32_t a, uint64_t b)
 
 /* ---- Creation ---- */
 
-/* Initializes a part of a layer of this shape for `slots` rows of values of `type`. Keys of an
- * indexer, which are few, are not quantized further than to F16. */
+/* Whether positions, or blocks, of this kind have a part in the layer. */
+static bool has_part(const struct model_kv_layer *layer, int kind, enum model_kv_part part)
+{
+    const bool of_blocks = (int)layer->blocks == kind, blocks = layer->blocks != MODEL_KV_KINDS;
+    if (!layer->present || ((int)layer->kind != kind && !of_blocks)) return false;
+    if (part == MODEL_KV_INDEX) return of_blocks == blocks;
+    return part != MODEL_KV_OPEN || !of_blocks;
+}
+
+/* Returns the number of slots of a part of a layer. */
+static uint32_t slots_of(const struct model_kv *kv, const struct model_kv_layer *layer,
+                         enum model_kv_part part)
+{
+    const bool both = layer->blocks != MODEL_KV_KINDS && part != MODEL_KV_OPEN;
+    const struct model_kv_slots *slots = &kv->slots[both ? layer->blocks : layer->kind];
+    return slots->base + slots->count;
+}
+
+/* Initializes a part of a layer of this shape for values of `type`. Keys of an indexer, which are
+ * few, are not quantized further than to F16. */
 static bool init_part(struct model_state *s, struct model_kv_layer *layer, enum model_kv_part part,
-                      const struct model_layer *of, const struct quant_type *type, uint32_t slots,
+                      const struct model_layer *of, const struct quant_type *type,
                       struct base_error *err)
 {
     const struct model_kv_shape *shape = &of->kv;
-    const uint32_t sizes[] = {shape->size_k, shape->size_v, shape->size_index};
+    const uint32_t slots = slots_of(&s->kv, layer, part);
+    const uint32_t sizes[] = {shape->size_k, shape->size_v, shape->size_index, shape->size_open};
     const enum engine_kv_q16 what =
         part == MODEL_KV_VALUES ? ENGINE_KV_Q16_VALUES : ENGINE_KV_Q16_KEYS;
     struct model_kv_rows *rows = &layer->part[part];
     if (sizes[part] == 0) return true;
     if (part == MODEL_KV_INDEX && type->id != QUANT_F32) type = quant_type_by_id(QUANT_F16);
     rows->type = type->id;
-    if (!engine_kv_form(of->place, what, type, sizes[part], &rows->form, err)) return false;
-    const int64_t n_head = part == MODEL_KV_INDEX ? 1 : shape->n_head;
+    if (part == MODEL_KV_OPEN) {
+        rows->form = (struct engine_kv_form){.size = sizes[part],
+                                             .rows = 1,
+                                             .type = type,
+                                             .elements = sizes[part],
+                                             .bytes = sizes[part] * sizeof(float)};
+    } else if (!engine_kv_form(of->place, what, type, sizes[part], &rows->form, err)) {
+        return false;
+    }
+    const int64_t n_head = part >= MODEL_KV_INDEX ? 1 : shape->n_head;
     const int64_t ne[3] = {rows->form.elements, slots / rows->form.rows, n_head};
     s->kv.is_coded = s->kv.is_coded || rows->form.rows > 1;
     return model_state_tensor(s, &rows->t, of->place, rows->form.type, 3, ne, err);
@@ -36,8 +63,8 @@ static bool init_slots(const struct model_state *s, struct model_kv_slots *slots
                        struct base_error *err)
 {
     uint64_t positions, count;
-    if (!base_mul(s->n_seq, s->n_ctx, &positions) || !base_mul(s->n_seq, slots->capacity, &count) ||
-        positions > INT32_MAX)
+    if (!base_mul(s->n_seq, slots->entries, &positions) ||
+        !base_mul(s->n_seq, slots->capacity, &count) || positions > INT32_MAX)
         return base_fail(err, BASE_NO_MEMORY, "%u sequences of %u tokens are too many", s->n_seq,
                          s->n_ctx);
     slots->count = (uint32_t)count;
@@ -50,7 +77,7 @@ static bool init_slots(const struct model_state *s, struct model_kv_slots *slots
         return base_fail(err, BASE_NO_MEMORY, "no memory for %llu positions",
                          (unsigned long long)positions);
     return engine_tensor_init(&slots->view, quant_type_by_id(QUANT_I32), 2,
-                              (int64_t[]){s->n_ctx, s->n_seq}, slots->table, "slots", err);
+                              (int64_t[]){slots->entries, s->n_seq}, slots->table, "slots", err);
 }
 
 /* Returns the layer of the model that layer `i` of the state belongs to: the layers of the model,
@@ -61,24 +88,54 @@ static const struct model_layer *layer_of(const struct model_params *p, uint32_t
     return &p->layer[i < n ? i % p->n_layer : p->n_layer];
 }
 
+static uint32_t round_up(uint64_t n)
+{
+    return (uint32_t)((n + ENGINE_KV_Q16_ALIGN - 1) / ENGINE_KV_Q16_ALIGN * ENGINE_KV_Q16_ALIGN);
+}
+
+/* Sets the kind of the layer's compressed keys and the number of their slots. */
+static void size_blocks(struct model_kv *kv, const struct model_kv_shape *shape,
+                        struct model_kv_layer *layer, const struct model_state_options *o)
+{
+    if (shape->ratio == 0) return;
+    layer->blocks = shape->overlaps ? MODEL_KV_FINE : MODEL_KV_COARSE;
+    struct model_kv_slots *slots = &kv->slots[layer->blocks];
+    slots->ratio = shape->ratio;
+    slots->entries = o->n_ctx < shape->ratio ? 1 : o->n_ctx / shape->ratio;
+    slots->capacity = round_up(slots->entries);
+}
+
+/* Returns how many positions before a token a layer with a window needs for it. */
+static uint32_t needed(const struct model_kv_shape *shape)
+{
+    const uint32_t blocks = shape->ratio * (shape->overlaps ? 2 : 1);
+    return shape->window > blocks ? shape->window : blocks;
+}
+
 /* Sets which kinds of layers the model has and the number of slots of each kind. */
 static void size_slots(struct model_kv *kv, const struct model_params *p,
                        const struct model_state_options *o)
 {
     const uint64_t batch = o->mtp && o->n_batch < MODEL_MTP_STEPS ? MODEL_MTP_STEPS : o->n_batch;
+    for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
+        kv->slots[kind].ratio = 1;
+        kv->slots[kind].entries = o->n_ctx;
+    }
     for (uint32_t i = 0; i < kv->n_layer; i++) {
         const struct model_kv_shape *shape = &layer_of(p, i)->kv;
         struct model_kv_layer *layer = &kv->layer[i];
+        layer->blocks = MODEL_KV_KINDS;
         if (shape->n_head == 0) continue;
         layer->present = true;
         layer->kind = shape->window ? MODEL_KV_SLIDING : MODEL_KV_FULL;
         if (shape->window) kv->window = shape->window;
         if (shape->window) kv->chunked = shape->chunked;
-        const uint32_t seen =
-            o->mtp && shape->window < MODEL_MTP_PENDING ? MODEL_MTP_PENDING : shape->window;
-        const uint64_t kept = shape->window ? min_u32(o->n_ctx, seen + batch) : o->n_ctx;
-        kv->slots[layer->kind].capacity = (uint32_t)((kept + ENGINE_KV_Q16_ALIGN - 1) /
-                                                     ENGINE_KV_Q16_ALIGN * ENGINE_KV_Q16_ALIGN);
+        const uint32_t need = needed(shape);
+        const uint32_t seen = o->mtp && need < MODEL_MTP_PENDING ? MODEL_MTP_PENDING : need;
+        const uint32_t kept = round_up(shape->window ? min_u32(o->n_ctx, seen + batch) : o->n_ctx);
+        struct model_kv_slots *slots = &kv->slots[layer->kind];
+        if (kept > slots->capacity) slots->capacity = kept;
+        size_blocks(kv, shape, layer, o);
     }
 }
 
@@ -109,15 +166,18 @@ static bool init(struct model_state *s, const struct model_params *p,
         return base_fail(err, BASE_NO_MEMORY, "no memory for %u layers", kv->n_layer);
     size_slots(kv, p, o);
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++)
-        if (kv->slots[kind].capacity && !init_slots(s, &kv->slots[kind], err)) return false;
+        if (kv->slots[kind].capacity) {
+            if (kind >= MODEL_KV_FINE) kv->slots[kind].base = kv->slots[MODEL_KV_SLIDING].count;
+            if (!init_slots(s, &kv->slots[kind], err)) return false;
+        }
     for (uint32_t i = 0; i < kv->n_layer; i++) {
         const struct model_layer *of = layer_of(p, i);
         struct model_kv_layer *layer = &kv->layer[i];
-        const uint32_t count = kv->slots[layer->kind].count;
         if (!layer->present || borrow(kv, p, i)) continue;
-        if (!init_part(s, layer, MODEL_KV_KEYS, of, o->type_k, count, err) ||
-            !init_part(s, layer, MODEL_KV_VALUES, of, o->type_v, count, err) ||
-            !init_part(s, layer, MODEL_KV_INDEX, of, o->type_k, count, err))
+        if (!init_part(s, layer, MODEL_KV_KEYS, of, o->type_k, err) ||
+            !init_part(s, layer, MODEL_KV_VALUES, of, o->type_v, err) ||
+            !init_part(s, layer, MODEL_KV_INDEX, of, o->type_k, err) ||
+            !init_part(s, layer, MODEL_KV_OPEN, of, quant_type_by_id(QUANT_F32), err))
             return false;
     }
     return true;
@@ -138,15 +198,14 @@ static void free_kv(struct model_state *s)
 
 /* ---- Slots ---- */
 
-static int32_t *table_of(const struct model_state *s, const struct model_kv_slots *slots,
-                         uint32_t seq)
+static int32_t *table_of(const struct model_kv_slots *slots, uint32_t seq)
 {
-    return slots->table + (size_t)seq * s->n_ctx;
+    return slots->table + (size_t)seq * slots->entries;
 }
 
 static void release(struct model_kv_slots *slots, int32_t *entry)
 {
-    slots->refcount[*entry]--;
+    slots->refcount[(uint32_t)*entry - slots->base]--;
     *entry = -1;
 }
 
@@ -157,26 +216,27 @@ static void release(struct model_kv_slots *slots, int32_t *entry)
 static uint32_t take(struct model_kv_slots *slots, uint32_t seq, uint32_t position,
                      int32_t previous)
 {
-    const uint32_t home = seq * slots->capacity, next = (uint32_t)(previous + 1);
+    const uint32_t home = seq * slots->capacity;
+    const uint32_t next = previous < 0 ? 0 : (uint32_t)(previous + 1) - slots->base;
     uint32_t slot =
         next > home && next < home + slots->capacity ? next : home + position % ENGINE_KV_Q16_ALIGN;
     for (uint32_t i = 0; slots->refcount[slot] && i < slots->count; i += ENGINE_KV_Q16_ALIGN)
         slot = (slot + ENGINE_KV_Q16_ALIGN) % slots->count;
     while (slots->refcount[slot]) slot = (slot + 1) % slots->count;
     slots->refcount[slot] = 1;
-    return slot;
+    return slot + slots->base;
 }
 
 static void append_one(struct model_state *s, uint32_t seq, uint32_t position)
 {
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         struct model_kv_slots *slots = &s->kv.slots[kind];
-        if (slots->count == 0) continue;
-        int32_t *table = table_of(s, slots, seq);
-        for (uint32_t *oldest = &slots->oldest[seq]; *oldest + slots->capacity <= position;
-             ++*oldest)
+        if (slots->count == 0 || (position + 1) % slots->ratio) continue;
+        int32_t *table = table_of(slots, seq);
+        const uint32_t at = position / slots->ratio;
+        for (uint32_t *oldest = &slots->oldest[seq]; *oldest + slots->capacity <= at; ++*oldest)
             release(slots, &table[*oldest]);
-        table[position] = (int32_t)take(slots, seq, position, position ? table[position - 1] : -1);
+        table[at] = (int32_t)take(slots, seq, at, at ? table[at - 1] : -1);
     }
 }
 
@@ -199,6 +259,21 @@ static uint32_t end_seen(const struct model_state *s, int kind, uint32_t seq, ui
     return position + s->kv.window / 2 + 1;
 }
 
+/* Returns the first position that layers with a window need for `position`: those that it attends
+ * to, and those that make the key of its block. */
+static uint32_t first_needed(const struct model_kv *kv, uint32_t position)
+{
+    uint32_t first = first_seen(kv, position);
+    for (int kind = MODEL_KV_FINE; kind < MODEL_KV_KINDS; kind++) {
+        const struct model_kv_slots *slots = &kv->slots[kind];
+        if (slots->count == 0) continue;
+        uint32_t block = position / slots->ratio;
+        if (kind == MODEL_KV_FINE && block > 0) block--;
+        if (block * slots->ratio < first) first = block * slots->ratio;
+    }
+    return first;
+}
+
 static void append(struct model_state *s, uint32_t seq, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) append_one(s, seq, s->length[seq] + i);
@@ -209,7 +284,7 @@ static void append(struct model_state *s, uint32_t seq, uint32_t n)
 static uint32_t held(const struct model_state *s, uint32_t seq, uint32_t length)
 {
     const bool all = s->kv.window == 0 ||
-                     first_seen(&s->kv, length) >= s->kv.slots[MODEL_KV_SLIDING].oldest[seq];
+                     first_needed(&s->kv, length) >= s->kv.slots[MODEL_KV_SLIDING].oldest[seq];
     return all ? length : 0;
 }
 
@@ -218,8 +293,9 @@ static void truncate_kv(struct model_state *s, uint32_t seq, uint32_t length)
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
-        int32_t *table = table_of(s, slots, seq);
-        for (uint32_t j = s->length[seq]; j > length && j > slots->oldest[seq]; j--)
+        int32_t *table = table_of(slots, seq);
+        for (uint32_t j = s->length[seq] / slots->ratio;
+             j > length / slots->ratio && j > slots->oldest[seq]; j--)
             release(slots, &table[j - 1]);
         if (length == 0) slots->oldest[seq] = 0;
     }
@@ -264,8 +340,8 @@ static void copy_slot(const struct model_kv *kv, int kind, int32_t from, int32_t
 {
     for (uint32_t i = 0; i < kv->n_layer; i++) {
         const struct model_kv_layer *layer = &kv->layer[i];
-        if (!layer->present || (int)layer->kind != kind) continue;
-        for (int part = 0; part < MODEL_KV_PARTS; part++) copy_row(&layer->part[part], from, to);
+        for (int part = 0; part < MODEL_KV_PARTS; part++)
+            if (has_part(layer, kind, part)) copy_row(&layer->part[part], from, to);
     }
 }
 
@@ -278,13 +354,14 @@ static void fork_kv(struct model_state *s, uint32_t from, uint32_t to, uint32_t 
     for (int kind = 0; length > 0 && kind < MODEL_KV_KINDS; kind++) {
         struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
-        const int32_t *theirs = table_of(s, slots, from);
-        int32_t *table = table_of(s, slots, to), previous = -1;
+        const int32_t *theirs = table_of(slots, from);
+        int32_t *table = table_of(slots, to), previous = -1;
+        const uint32_t end = length / slots->ratio;
         slots->oldest[to] = slots->oldest[from];
-        for (uint32_t j = slots->oldest[from]; j < length; j++) {
-            if (j < length / n * n) {
+        for (uint32_t j = slots->oldest[from]; j < end; j++) {
+            if (j < end / n * n) {
                 table[j] = theirs[j];
-                slots->refcount[table[j]]++;
+                slots->refcount[(uint32_t)table[j] - slots->base]++;
                 continue;
             }
             table[j] = previous = (int32_t)take(slots, to, j, previous);
@@ -303,7 +380,30 @@ static void add_inputs(const struct model_state *s, struct engine_graph *g, uint
         if (s->kv.slots[kind].count == 0) continue;
         in->kv.slot[kind] = engine_input(g, QUANT_I32, 1, (int64_t[]){n_tokens}, "slot");
         in->kv.range[kind] = engine_input(g, QUANT_I32, 2, (int64_t[]){4, n_tokens}, "range");
+        if (kind < MODEL_KV_FINE) continue;
+        in->kv.ended[kind] = engine_input(g, QUANT_I32, 2, (int64_t[]){4, n_tokens}, "ended");
+        in->kv.start[kind] = engine_input(g, QUANT_I32, 1, (int64_t[]){n_tokens}, "start");
     }
+}
+
+/* Fills the inputs of a kind of blocks. */
+static void fill_blocks(const struct model_state *s, const struct model_kv_inputs *in, int kind,
+                        const struct model_place *at)
+{
+    const struct model_kv_slots *slots = &s->kv.slots[kind];
+    const uint32_t end = at->position + 1, n = end / slots->ratio;
+    const bool ends = end % slots->ratio == 0;
+    const int32_t first = ends ? (int32_t)(end - slots->ratio) : 0;
+    int32_t *range = (int32_t *)engine_input_data(in->range[kind]) + 4 * (size_t)at->t;
+    int32_t *ended = (int32_t *)engine_input_data(in->ended[kind]) + 4 * (size_t)at->t;
+    ((int32_t *)engine_input_data(in->slot[kind]))[at->t] =
+        ends ? table_of(slots, at->seq)[n - 1] : -1;
+    ((int32_t *)engine_input_data(in->start[kind]))[at->t] = first;
+    range[0] = ended[0] = (int32_t)at->seq;
+    range[1] = range[3] = ended[3] = 0;
+    range[2] = (int32_t)n;
+    ended[1] = first;
+    ended[2] = ends ? (int32_t)end : 0;
 }
 
 static void fill_inputs(const struct model_state *s, const struct model_state_inputs *in,
@@ -312,9 +412,13 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
     const uint32_t position = at->position;
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         if (!in->kv.slot[kind]) continue;
+        if (kind >= MODEL_KV_FINE) {
+            fill_blocks(s, &in->kv, kind, at);
+            continue;
+        }
         int32_t *slot = (int32_t *)engine_input_data(in->kv.slot[kind]) + at->t;
         int32_t *range = (int32_t *)engine_input_data(in->kv.range[kind]) + 4 * (size_t)at->t;
-        *slot = table_of(s, &s->kv.slots[kind], at->seq)[position];
+        *slot = table_of(&s->kv.slots[kind], at->seq)[position];
         const uint32_t end = end_seen(s, kind, at->seq, position);
         range[0] = (int32_t)at->seq;
         range[1] = kind == MODEL_KV_SLIDING ? (int32_t)first_seen(&s->kv, position)
@@ -327,7 +431,8 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
 
 /* ---- Saving and loading ----
  *
- * The bytes are those of layers that attend to all positions, then of those with a window:
+ * The bytes are those of layers that attend to all positions, then of those with a window,
+ * then of those with compressed keys:
  *
  *     [blocks of BLOCK positions][layer][keys, values, index][head][positions of the block]
  *
@@ -477,15 +582,16 @@ static bool move_kind(const struct model_state *s, enum model_kv_kind kind, cons
     for (uint32_t i = 0; i < s->kv.n_layer; i++) {
         const struct model_kv_layer *layer = &s->kv.layer[i];
         const uint32_t from_here = of_layer(s, i, p, mtp_first).first;
-        if (layer->present && layer->kind == kind && from_here < first) first = from_here;
+        if (has_part(layer, kind, MODEL_KV_KEYS) && from_here < first) first = from_here;
     }
     for (uint32_t block = first / BLOCK * BLOCK; block < p.end; block += BLOCK)
         for (uint32_t i = 0; i < s->kv.n_layer; i++) {
             const struct model_kv_layer *layer = &s->kv.layer[i];
             const struct saved_range b = in_block(of_layer(s, i, p, mtp_first), block);
-            if (!layer->present || layer->kind != kind) continue;
             for (int k = 0; k < MODEL_KV_PARTS; k++)
-                if (!move_part(&layer->part[k], table, b, images, to, from, err)) return false;
+                if (has_part(layer, kind, k) &&
+                    !move_part(&layer->part[k], table, b, images, to, from, err))
+                    return false;
         }
     return true;
 }
@@ -525,9 +631,9 @@ static uint32_t loadable(const struct model_state *s, const struct model_state_o
                          uint32_t length)
 {
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++)
-        if (o->oldest[kind] > o->length || (kind == MODEL_KV_FULL && o->oldest[kind])) return 0;
+        if (o->oldest[kind] > o->length || (kind != MODEL_KV_SLIDING && o->oldest[kind])) return 0;
     if (s->kv.slots[MODEL_KV_SLIDING].count == 0) return o->oldest[MODEL_KV_SLIDING] ? 0 : length;
-    return first_seen(&s->kv, length) >= o->oldest[MODEL_KV_SLIDING] ? length : 0;
+    return first_needed(&s->kv, length) >= o->oldest[MODEL_KV_SLIDING] ? length : 0;
 }
 
 static bool save(const struct model_state *s, uint32_t seq, const struct model_sink *to,
@@ -538,8 +644,9 @@ static bool save(const struct model_state *s, uint32_t seq, const struct model_s
     for (int kind = 0; ok && kind < MODEL_KV_KINDS; kind++) {
         const struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
-        const struct saved_range p = {.first = slots->oldest[seq], .end = s->length[seq]};
-        ok = move_kind(s, kind, table_of(s, slots, seq), p, s->kv.mtp_first[seq], &images, to, NULL,
+        const struct saved_range p = {.first = slots->oldest[seq],
+                                      .end = s->length[seq] / slots->ratio};
+        ok = move_kind(s, kind, table_of(slots, seq), p, s->kv.mtp_first[seq], &images, to, NULL,
                        err);
     }
     images_free(&images);
@@ -551,7 +658,9 @@ static struct saved_range loaded(const struct model_kv_slots *slots,
                                  const struct model_state_outline *o, enum model_kv_kind kind,
                                  uint32_t length)
 {
-    struct saved_range p = {.first = o->oldest[kind], .end = o->length, .to = length};
+    length /= slots->ratio;
+    struct saved_range p = {
+        .first = o->oldest[kind], .end = o->length / slots->ratio, .to = length};
     p.from = length > slots->capacity ? length - slots->capacity : 0;
     if (p.from < p.first) p.from = p.first;
     return p;
@@ -576,9 +685,9 @@ static void make_room(struct model_state *s, uint32_t seq, uint32_t length,
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
-        int32_t *table = table_of(s, slots, seq);
+        int32_t *table = table_of(slots, seq);
         const uint32_t first = slots->oldest[seq] = loaded(slots, o, kind, length).from;
-        for (uint32_t p = first; p < length; p++)
+        for (uint32_t p = first; p < length / slots->ratio; p++)
             table[p] = (int32_t)take(slots, seq, p, p > first ? table[p - 1] : -1);
     }
 }
@@ -593,7 +702,7 @@ static bool load(struct model_state *s, uint32_t seq, uint32_t length,
         const struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
         const struct saved_range p = share_of(loaded(slots, o, kind, length), from);
-        ok = move_kind(s, kind, table_of(s, slots, seq), p, o->mtp_first, &images, NULL, from, err);
+        ok = move_kind(s, kind, table_of(slots, seq), p, o->mtp_first, &images, NULL, from, err);
     }
     images_free(&images);
     return ok;

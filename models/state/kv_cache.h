@@ -24,11 +24,26 @@
 #include "engine/kv.h"
 #include "models/params.h"
 
-enum model_kv_kind { MODEL_KV_FULL, MODEL_KV_SLIDING, MODEL_KV_KINDS };
+enum model_kv_kind {
+    MODEL_KV_FULL,
+    MODEL_KV_SLIDING,
+    /* Compressed keys: one for each complete block of positions. Layers with these have keys of
+     * positions in a sliding window too, in the same tensors, whose first slots are those. */
+    MODEL_KV_FINE,   /* of blocks that overlap */
+    MODEL_KV_COARSE, /* of blocks that do not */
+    MODEL_KV_KINDS   /* none */
+};
 
-/* What a layer caches for each position: keys, values, and the keys of an indexer, which chooses
- * the keys that a query attends to. */
-enum model_kv_part { MODEL_KV_KEYS, MODEL_KV_VALUES, MODEL_KV_INDEX, MODEL_KV_PARTS };
+/* What a layer caches for each position: keys, values, the keys of an indexer, which chooses the
+ * keys that a query attends to, and in F32 what the keys of blocks will be made of. Blocks have
+ * keys, values, and those of an indexer, which positions then lack. */
+enum model_kv_part {
+    MODEL_KV_KEYS,
+    MODEL_KV_VALUES,
+    MODEL_KV_INDEX,
+    MODEL_KV_OPEN,
+    MODEL_KV_PARTS
+};
 
 struct model_kv_rows {
     struct engine_tensor t; /* [heads][units][..]: units of slots in the form of the device; no
@@ -40,14 +55,18 @@ struct model_kv_rows {
 struct model_kv_layer {
     struct model_kv_rows part[MODEL_KV_PARTS];
     enum model_kv_kind kind;
-    bool present; /* the layer keeps keys and values */
+    enum model_kv_kind blocks; /* the kind of its compressed keys; MODEL_KV_KINDS: none */
+    bool present;              /* the layer keeps keys and values */
 };
 
 struct model_kv_slots {
+    uint32_t ratio;            /* positions of a block; 1: positions. Below, blocks are positions */
+    uint32_t entries;          /* n_ctx / ratio, at least 1 */
     uint32_t capacity;         /* positions that a sequence keeps; 0: no layer is of this kind */
+    uint32_t base;             /* the first slot */
     uint32_t count;            /* n_seq * capacity */
     uint32_t *refcount;        /* [count]: block tables that name the slot */
-    int32_t *table;            /* block tables [n_seq][n_ctx] */
+    int32_t *table;            /* block tables [n_seq][entries] */
     uint32_t *oldest;          /* [n_seq]: the first position that is kept */
     struct engine_tensor view; /* a tensor of the block tables */
 };
@@ -68,6 +87,9 @@ struct model_kv {
 struct model_kv_inputs {
     struct engine_tensor *slot[MODEL_KV_KINDS];  /* I32 [T]: where each token is written */
     struct engine_tensor *range[MODEL_KV_KINDS]; /* I32 [T][4]: the range of its attention */
+    /* Of kinds of blocks: I32 [T][4], the positions of the block that the token ends, or an empty
+     * range; I32 [T], their first one. A token that ends no block has the slot -1. */
+    struct engine_tensor *ended[MODEL_KV_KINDS], *start[MODEL_KV_KINDS];
 };
 
 extern const struct model_state_kind model_state_kv;

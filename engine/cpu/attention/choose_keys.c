@@ -42,14 +42,16 @@ struct run {
 static struct layout layout_of(const struct engine_tensor *dst)
 {
     const struct engine_tensor *q = dst->src[ENGINE_CHOOSE_Q], *k = dst->src[ENGINE_CHOOSE_K];
-    struct layout l = {.n_tokens = q->ne[2],
-                       .n_heads = q->ne[1],
+    struct layout l = {.n_tokens = dst->ne[2],
                        .n_lists = dst->ne[1],
-                       .d = q->ne[0],
-                       .d_pad = engine_round_up(q->ne[0], 16),
-                       .n_positions = dst->src[ENGINE_CHOOSE_TABLES]->ne[0],
-                       .coded = engine_tensor_is(k, QUANT_I8),
-                       .key_bytes = engine_attn_key_bytes(q->ne[0])};
+                       .group = dst->ne[2],
+                       .n_positions = dst->src[ENGINE_CHOOSE_TABLES]->ne[0]};
+    if (!q) return l; /* without scores */
+    l.n_heads = q->ne[1];
+    l.d = q->ne[0];
+    l.d_pad = engine_round_up(q->ne[0], 16);
+    l.coded = engine_tensor_is(k, QUANT_I8);
+    l.key_bytes = engine_attn_key_bytes(q->ne[0]);
     const int64_t each = l.n_lists * l.n_positions * 4;
     l.group = engine_max(1, engine_min(l.n_tokens, GROUP_BUDGET / each));
     l.query_bytes = engine_round_up((l.d + 1) / 2 * 4, 64);
@@ -76,15 +78,20 @@ struct range {
     int64_t table, lo, hi;
 };
 
-static struct range range_of(const struct run *run, int64_t token)
+static struct range read_range(const struct engine_tensor *range,
+                               const struct engine_tensor *tables, int64_t token)
 {
-    const struct engine_tensor *range = run->dst->src[ENGINE_CHOOSE_RANGE],
-                               *tables = run->dst->src[ENGINE_CHOOSE_TABLES];
     const int32_t *v = (const int32_t *)(range->data + token * range->nb[1]);
-    struct range r = {NULL, v[0], engine_max(v[1], 0), engine_min(v[2], run->l.n_positions)};
+    struct range r = {NULL, v[0], engine_max(v[1], 0), engine_min(v[2], tables->ne[0])};
     if (r.table < 0 || r.table >= tables->ne[1]) return r;
     r.slots = (const int32_t *)(tables->data + r.table * tables->nb[1]);
     return r;
+}
+
+static struct range range_of(const struct run *run, int64_t token)
+{
+    return read_range(run->dst->src[ENGINE_CHOOSE_RANGE], run->dst->src[ENGINE_CHOOSE_TABLES],
+                      token);
 }
 
 /* The blocks that have a position of the range. */
@@ -102,7 +109,8 @@ static int64_t n_blocks(const struct run *run, const struct range *r)
 /* Whether all keys of the range are chosen, whatever their scores are. */
 static bool takes_all(const struct run *run, const struct range *r)
 {
-    return !r->slots || n_blocks(run, r) <= run->dst->params.choose_keys.n_used;
+    return !r->slots || !run->dst->src[ENGINE_CHOOSE_Q] ||
+           n_blocks(run, r) <= run->dst->params.choose_keys.n_used;
 }
 
 static float *scores_of(const struct run *run, int64_t index, int64_t list)
@@ -140,7 +148,8 @@ struct keys {
 
 static bool is_missing(const struct run *run, int32_t slot)
 {
-    return slot < 0 || slot >= engine_kv_slots(run->dst->src[ENGINE_CHOOSE_K]);
+    const struct engine_tensor *k = run->dst->src[ENGINE_CHOOSE_K];
+    return slot < 0 || (k && slot >= engine_kv_slots(k));
 }
 
 /* Returns the group of keys that has positions first .. end - 1 of `slots` in order: in the cache,
@@ -309,14 +318,25 @@ static void block_scores(const struct run *run, const struct range *r, float *sc
     }
 }
 
+/* Writes the slots of a token's near positions, at most `most`, and returns their number. */
+static int64_t add_near(const struct run *run, int64_t token, int64_t most, int32_t *slots)
+{
+    const struct engine_tensor *range = run->dst->src[ENGINE_CHOOSE_NEAR_RANGE];
+    int64_t n = 0;
+    if (!range) return 0;
+    const struct range r = read_range(range, run->dst->src[ENGINE_CHOOSE_NEAR_TABLES], token);
+    for (int64_t j = r.lo; r.slots && j < r.hi && n < most; j++) slots[n++] = r.slots[j];
+    return n;
+}
+
 static void choose(const struct run *run, int64_t token, int64_t index, int64_t list)
 {
     const struct engine_choose_keys *how = &run->dst->params.choose_keys;
     const int64_t row = token * run->l.n_lists + list, most = run->dst->ne[0] - ENGINE_RANGE;
     const struct range r = range_of(run, token);
     int32_t *out = (int32_t *)(run->dst->data + row * run->dst->nb[1]), *slots = out + ENGINE_RANGE;
-    float *score = scores_of(run, index, list);
     const bool all = takes_all(run, &r);
+    float *score = all ? NULL : scores_of(run, index, list);
     int64_t n = 0, n_equal = 0;
     uint32_t least = 0;
     if (!all) {
@@ -332,6 +352,7 @@ static void choose(const struct run *run, int64_t token, int64_t index, int64_t 
             slots[n++] =
                 is_missing(run, r.slots[j]) ? -1 : r.slots[j] + (int32_t)list * how->stride;
     }
+    n += add_near(run, token, engine_min(most - n, how->n_near), slots + n);
     out[0] = r.slots ? (int32_t)row : -1;
     out[1] = out[3] = 0;
     out[2] = (int32_t)n;

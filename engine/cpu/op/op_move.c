@@ -62,6 +62,17 @@ static void fill_nan(float *out, int64_t n)
     for (int64_t i = 0; i < n; i++) out[i] = __builtin_nanf("");
 }
 
+/* The piece's numbers of a table of I32. */
+static void get_numbers(const struct engine_tensor *table, const struct engine_piece *at,
+                        int32_t id, int32_t *out)
+{
+    if (id < 0 || id >= table->ne[1])
+        memset(out, -1, (size_t)at->n * sizeof *out);
+    else
+        memcpy(out, engine_row_data(table, id, at->i2, at->i3) + at->first * (int64_t)sizeof *out,
+               (size_t)at->n * sizeof *out);
+}
+
 static void get_rows_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_tensor *table = dst->src[0];
@@ -72,6 +83,10 @@ static void get_rows_run(const struct engine_task *task, struct engine_tensor *d
         struct engine_piece at = engine_piece_at(dst, p);
         float *out = engine_piece_out(dst, &at);
         int32_t id = index_at(dst->src[1], at.i1, at.i2, at.i3);
+        if (table->type->id == QUANT_I32) {
+            get_numbers(table, &at, id, (int32_t *)(void *)out);
+            continue;
+        }
         if (id < 0 || id >= table->ne[1]) {
             fill_nan(out, at.n);
             continue;

@@ -12,7 +12,8 @@
  *         theta = theta * (1 - mix) + extra * mix
  *         low, high: the pairs that rotate beta_fast and beta_slow times in n_ctx_orig positions
  *     magnitude = attn_factor, with YaRN times 1 + 0.1 ln(1 / freq_scale)
- *     cos, sin  = (float)(cos(theta) * magnitude), (float)(sin(theta) * magnitude)
+ *     cos, sin  = (float)(cos(theta) * magnitude), (float)(sin(theta) * magnitude), inverse: of
+ *                 -theta
  * Rotation: engine_vec.rotate, in float. */
 #include "engine/cpu/op/op_rows.h"
 #include "engine/ops.h"
@@ -75,7 +76,7 @@ static void table_run(const struct engine_task *task, struct engine_tensor *dst)
             double theta = scale * extra * (1.0 - mix) + extra * mix;
             float *out = (float *)(void *)(dst->data + t * dst->nb[1]);
             out[i] = (float)(cos(theta) * magnitude);
-            out[n + i] = (float)(sin(theta) * magnitude);
+            out[n + i] = (float)(sin(p->inverse ? -theta : theta) * magnitude);
         }
     }
 }
