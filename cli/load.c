@@ -83,6 +83,7 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
         return base_fail_at(err, BASE_USAGE, "--sparse", -1,
                             "predict: the model has no predictor (fc1 and fc2, in files of "
                             "PowerInfer)");
+    if (m->model) cli_stream_open(m);
     return m->model && cli_overrides_check(m->file, m->tokenizer != NULL, err) &&
            cli_adapters_open(&m->adapters, values, m->model, err) && base_goes_on(err);
 }

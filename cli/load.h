@@ -6,6 +6,7 @@
 #include "cli/adapters.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cli/stream.h"
 #include "engine/gpu/gpu.h"
 #include "models/model.h"
 #include "text/tokenizer/tokenizer.h"
@@ -22,6 +23,7 @@ struct cli_model {
     struct gguf_file *file;
     struct text_tokenizer *tokenizer;
     struct engine *engine;
+    struct cli_stream stream;
     struct model *model;
     struct model_session *session;
     struct cli_adapters adapters;

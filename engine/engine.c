@@ -47,3 +47,8 @@ void engine_set_observer(struct engine *e, const struct engine_observer *observe
 {
     e->observer = observer;
 }
+
+void engine_set_read_ahead(struct engine *e, bool on)
+{
+    e->reads_ahead = on;
+}

@@ -49,6 +49,7 @@ struct engine {
     struct engine_cpu *cpu;                 /* the device of place 0 (engine/cpu/cpu_device.h) */
     struct engine_profile *profile;         /* engine_set_profile; NULL: off */
     const struct engine_observer *observer; /* engine_set_observer; NULL: none */
+    bool reads_ahead;                       /* engine_set_read_ahead */
 };
 
 /* Opens the processor as the device of place 0; the caller frees the engine by engine_free. Errors
@@ -64,5 +65,10 @@ const struct engine_place *engine_add_place(struct engine *e, const struct engin
 
 /* Sets the observer of all later runs; NULL: none. It must remain valid. Results do not change. */
 void engine_set_observer(struct engine *e, const struct engine_observer *observer);
+
+/* Sets whether later runs request the weights of chosen experts from the disk before the products
+ * that multiply them (engine/cpu/read_ahead.h): for models larger than the memory. Results do not
+ * change. */
+void engine_set_read_ahead(struct engine *e, bool on);
 
 #endif

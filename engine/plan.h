@@ -13,6 +13,8 @@ struct engine_step {
     const void *row; /* the device's row of its op */
     bool barrier;    /* CPU: a barrier of all workers precedes this step */
     bool alone;      /* CPU: only worker 0 runs it */
+    /* CPU: chosen experts that are complete when this step begins; NULL: none */
+    const struct engine_tensor *chosen;
 };
 
 /* A copy of a tensor from one place to another; one of the two is place 0. */

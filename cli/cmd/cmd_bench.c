@@ -16,11 +16,13 @@
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "engine/cpu/roofline.h"
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 enum {
     LIMIT_PASSES = 2, /* measurements of the limits before the first row of a thread count */
@@ -44,6 +46,8 @@ struct subject {
     struct cli_model model;
     struct work work;
     struct limits *limits;
+    double disk; /* bytes per second, if experts are read from it; otherwise 0 */
+    int io;      /* this process's counters of the disk, if `disk` is known; -1: none */
 };
 
 struct bench {
@@ -233,17 +237,29 @@ static void show_done(struct bench *b, const struct subject *u, const struct cli
     cli_progress_set((uint64_t)(1000 * b->done / b->expected));
 }
 
+/* Returns the bytes that this process has read from the disk so far; 0: not known. */
+static double read_from_disk(const struct subject *u)
+{
+    char text[512];
+    const ssize_t n = u->disk > 0 ? pread(u->io, text, sizeof text - 1, 0) : -1;
+    text[n > 0 ? n : 0] = '\0';
+    const char *at = strstr(text, "\nread_bytes: ");
+    return at ? strtod(at + strlen("\nread_bytes: "), NULL) : 0;
+}
+
 static bool run_test(struct bench *b, const struct subject *u, struct cli_bench_row *r,
                      struct base_error *err)
 {
     const size_t count = (size_t)b->values->repetitions;
-    double took;
+    double took, total = 0;
     cli_progress_note("row %zu of %zu", (size_t)(r - b->table.row) + 1, b->table.n);
     if (!measure(b, u, r, r->is_prompt ? r->n_tokens : 1, &took, err)) return false; /* warm-up */
     if (r->is_prompt) show_done(b, u, r);
+    const double before = read_from_disk(u);
     for (size_t i = 0; i < count; i++) {
         if (!measure(b, u, r, r->n_tokens, &took, err)) return false;
         r->sample[i] = (double)r->n_seq * r->n_tokens / took;
+        total += took;
         show_done(b, u, r);
         if (b->values->verbose)
             cli_note("%s %u, depth %u, sequences %u: %.2f tokens/s",
@@ -252,6 +268,8 @@ static bool run_test(struct bench *b, const struct subject *u, struct cli_bench_
     }
     cli_bench_sort(r->sample, count);
     r->n_samples = count;
+    r->disk = u->disk;
+    r->from_disk = (read_from_disk(u) - before) / total;
     fill_shares(u, r);
     return (!b->values->profile || run_profile(b, u, r, err)) &&
            (!b->values->zeros || run_zeros(b, u, r, err));
@@ -360,6 +378,8 @@ static bool open_subjects(struct bench *b, struct base_error *err)
         if (!cli_model_open_file(&u->model, v, err) || !cli_model_open_weights(&u->model, v, err))
             return false;
         u->work = count_work(u->model.file, model_facts(u->model.model));
+        if (u->model.stream.on) u->disk = cli_stream_disk_rate(gguf_path(u->model.file));
+        if (u->disk > 0) u->io = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
     }
     return true;
 }
@@ -504,7 +524,10 @@ static bool write_svg(struct bench *b, struct base_error *err)
 
 static void free_all(struct bench *b)
 {
-    for (size_t i = 0; i < b->n_subjects; i++) cli_model_close(&b->subject[i].model);
+    for (size_t i = 0; i < b->n_subjects; i++) {
+        if (b->subject[i].disk > 0 && b->subject[i].io >= 0) close(b->subject[i].io);
+        cli_model_close(&b->subject[i].model);
+    }
     for (size_t i = 0; i < b->table.n; i++) free(b->table.row[i].sample);
     cli_bench_saved_free(b->saved);
     free(b->subject);
@@ -539,7 +562,8 @@ const struct cli_command cli_command_bench = {
              "f16,q8_0, several -m) every combination is measured. With -np N each step\n"
              "evaluates one token of each of N sequences, which share a prefix of -d tokens,\n"
              "and tokens/s counts all; prompts are read one at a time. --compare FILE prints\n"
-             "ratios to earlier results, with the interval that their scatter leaves.",
+             "ratios to earlier results, with the interval that their scatter leaves. Of a\n"
+             "mixture larger than the memory it measures the disk, too.",
     .positional = "model",
     .takes = {"FILE"},
     .run = cmd_bench,

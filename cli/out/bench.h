@@ -40,6 +40,8 @@ struct cli_bench_row {
     size_t n_samples;             /* 0: not measured yet */
     double bandwidth, int8;       /* the limits: bytes and multiply-adds per second; 0: not known */
     double of_bandwidth, of_int8; /* shares of the two limits; 1 is the limit */
+    double disk, from_disk; /* bytes per second that the disk can read, and that the test read; 0:
+                               not measured, because the weights fit into memory */
     struct cli_bench_ratio ratio;
 };
 

@@ -216,6 +216,9 @@ void cli_bench_add_limits(const struct cli_bench_row *r, struct base_buffer *out
     if (s->gpu) base_buffer_add_format(out, ", %u layers on the GPU", s->gpu_layers);
     base_buffer_add_format(out, ": reading %.1f GB/s", r->bandwidth / 1e9);
     if (r->int8 > 0) base_buffer_add_format(out, ", int8 %.1f G multiply-adds/s", r->int8 / 1e9);
+    if (r->disk > 0)
+        base_buffer_add_format(out, ", disk %.2f GB/s (%.2f GB/s read)", r->disk / 1e9,
+                               r->from_disk / 1e9);
 }
 
 /* Appends the limits for each number of threads, as of its last row. */
@@ -264,6 +267,10 @@ static void add_json_row(const struct cli_bench_table *t, const struct cli_bench
                                r->of_int8, r->int8);
     else
         base_buffer_add_text(out, ",\"share_of_int8\":null,\"int8_macs_per_second\":null");
+    if (r->disk > 0)
+        base_buffer_add_format(
+            out, ",\"disk_bytes_per_second\":%.0f,\"disk_read_bytes_per_second\":%.0f", r->disk,
+            r->from_disk);
     if (t->compares && r->ratio.known)
         base_buffer_add_format(
             out, ",\"before\":%.3f,\"ratio\":%.4f,\"ratio_low\":%.4f,\"ratio_high\":%.4f",

@@ -88,6 +88,14 @@ static void add_text(const struct cli_memory_plan *p, const struct cli_model *m,
         base_buffer_add_text(out, "; free memory not known");
     base_buffer_add_text(out, "\n");
     if (m->gpu.device) add_gpu_text(&m->gpu, out);
+    if (m->stream.on)
+        base_buffer_add_format(
+            out,
+            "experts     %10.1f MB  read from the disk as tokens choose them: of "
+            "%.1f MB for a token\n%25s  about %.1f MB, so 10 tokens/s need "
+            "%.1f MB/s\n",
+            mb(m->stream.experts), mb(m->stream.chosen), "", mb(m->stream.missing),
+            10 * mb(m->stream.missing));
     base_buffer_add_format(out, "threads     %10d     %s kernels\n", e->n_threads,
                            cpu_level_name(e->level));
 }
@@ -142,6 +150,13 @@ static void add_json(const struct cli_memory_plan *p, const struct cli_model *m,
                            : p->total <= probe->room         ? "true"
                                                              : "false");
     if (m->gpu.device) add_gpu_json(&m->gpu, out);
+    if (m->stream.on)
+        base_buffer_add_format(out,
+                               ",\"streams\":{\"experts\":%llu,\"chosen\":%llu,"
+                               "\"read_per_token\":%llu}",
+                               (unsigned long long)m->stream.experts,
+                               (unsigned long long)m->stream.chosen,
+                               (unsigned long long)m->stream.missing);
     base_buffer_add_text(out, "}\n");
 }
 

@@ -8,6 +8,7 @@
 #include "engine/cpu/cpu_device.h"
 #include "engine/cpu/cpu_op.h"
 #include "engine/cpu/cpu_plan.h"
+#include "engine/cpu/read_ahead.h"
 #include "engine/plan.h"
 #include "engine/profile.h"
 #include <limits.h>
@@ -88,6 +89,8 @@ static void cpu_job(const struct engine_worker *worker, void *data)
             engine_pool_barrier(worker);
             if (atomic_load(&run->stop_at) <= s) return;
         }
+        if (step->chosen && run->engine->reads_ahead)
+            engine_read_ahead(run->plan, segment, s, step->chosen, worker);
         const struct engine_cpu_op *row = step->row;
         if (profile) {
             const char *route = row->route ? row->route(run->engine->cpu, step->node) : NULL;

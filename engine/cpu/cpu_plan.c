@@ -81,12 +81,18 @@ static bool runs_alone(const struct engine_step *step)
 void engine_cpu_prepare(struct engine_plan *plan, struct engine_segment *segment)
 {
     int since = segment->first_step; /* the first step after the last barrier */
+    const struct engine_tensor *chosen = NULL;
     for (int s = since; s < segment->first_step + segment->n_steps; s++) {
         struct engine_step *step = &plan->steps[s];
         step->alone = runs_alone(step);
         for (int k = since; k < s && !step->barrier; k++)
             if (!(step->alone && plan->steps[k].alone))
                 step->barrier = steps_conflict(step, &plan->steps[k]);
-        if (step->barrier) since = s;
+        if (step->barrier) {
+            since = s;
+            step->chosen = chosen;
+            chosen = NULL;
+        }
+        if (step->node->op == &engine_op_choose_experts) chosen = step->node;
     }
 }

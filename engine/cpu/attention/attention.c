@@ -67,6 +67,9 @@ static struct attention_layout layout_of(const struct engine_tensor *dst, int n_
     l.rows = l.n_tokens * l.per_kv;
     int64_t even = engine_round_up(l.rows * l.n_kv / ((int64_t)n_threads * UNITS_PER_WORKER), TILE);
     l.block_rows = engine_min(engine_max(even, MIN_BLOCK), ATTENTION_BLOCK);
+    /* Keys that an indexer chose are gathered for each block, and are others for each token. */
+    if (engine_tensor_root(dst->src[ENGINE_ATTENTION_TABLES])->op == &engine_op_choose_keys)
+        l.block_rows = engine_min(l.per_kv, ATTENTION_BLOCK);
     l.n_blocks = (l.rows + l.block_rows - 1) / l.block_rows;
     l.n_positions = dst->src[ENGINE_ATTENTION_TABLES]->ne[0];
     l.max_chunks = (l.n_positions + CHUNK - 1) / CHUNK;

@@ -1,0 +1,68 @@
+/* engine/cpu/read_ahead.c: requests the weights of chosen experts. See engine/cpu/read_ahead.h. */
+#include "engine/cpu/read_ahead.h"
+#include "engine/cpu/pool.h"
+#include "engine/graph_internal.h"
+#include "engine/op_sources.h"
+#include "engine/ops.h"
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    PAGE = 4096,
+    REQUEST = 128 << 10 /* bytes of a call: the system shortens longer ones to its read-ahead */
+};
+
+static bool is_product(const struct engine_tensor *node)
+{
+    return node->op == &engine_op_mul_mat_id || node->op == &engine_op_mul_mat_id_glu ||
+           node->op == &engine_op_mul_mat_id_active;
+}
+
+static bool is_chosen(const struct engine_tensor *ids, int64_t expert)
+{
+    for (int64_t t = 0; t < ids->ne[1]; t++)
+        for (int64_t u = 0; u < ids->ne[0]; u++) {
+            int32_t id;
+            memcpy(&id, ids->data + t * ids->nb[1] + u * ids->nb[0], sizeof id);
+            if (id == expert) return true;
+        }
+    return false;
+}
+
+static void visit_weight(const struct engine_tensor *w, const struct engine_tensor *ids, int ith,
+                         int nth, engine_read_ahead_visit visit, void *user)
+{
+    for (int64_t e = ith; w && e < w->ne[2]; e += nth)
+        if (is_chosen(ids, e)) visit(user, w->data + e * w->nb[2], (uint64_t)w->nb[2]);
+}
+
+void engine_read_ahead_chosen(const struct engine_plan *plan, const struct engine_segment *segment,
+                              int step, const struct engine_tensor *ids, int ith, int nth,
+                              engine_read_ahead_visit visit, void *user)
+{
+    for (int s = step; s < segment->first_step + segment->n_steps; s++) {
+        const struct engine_tensor *node = plan->steps[s].node;
+        if (node->src[2] != ids || !is_product(node)) continue;
+        const struct engine_product p = engine_product_of(node);
+        visit_weight(p.w[0], ids, ith, nth, visit, user);
+        visit_weight(p.up, ids, ith, nth, visit, user);
+    }
+}
+
+static void request(void *user, const char *first, uint64_t bytes)
+{
+    (void)user;
+    const uintptr_t end = (uintptr_t)first + bytes;
+    for (uintptr_t at = (uintptr_t)first & ~(uintptr_t)(PAGE - 1); at < end; at += REQUEST) {
+        const uintptr_t left = end - at;
+        /* Fails where memory does not come from a file. */
+        (void)madvise((void *)at, left < REQUEST ? left : REQUEST, MADV_WILLNEED);
+    }
+}
+
+void engine_read_ahead(const struct engine_plan *plan, const struct engine_segment *segment,
+                       int step, const struct engine_tensor *ids,
+                       const struct engine_worker *worker)
+{
+    engine_read_ahead_chosen(plan, segment, step, ids, worker->ith, worker->nth, request, NULL);
+}
