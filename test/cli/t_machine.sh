@@ -312,6 +312,32 @@ if unshare -m true 2>"$work/said"; then
 else
     skip 'no mount namespaces'
 fi
+begin experts_are_read_from_the_disk_if_a_mixture_is_larger_than_the_memory
+if unshare -m true 2>"$work/said"; then
+    "$make_model" "$work/mixture.gguf" arch=qwen3moe vocab=300 embd=64 ff=512 experts=8 experts_used=2 || bad 'no model'
+    bytes=$(stat -c %s "$work/mixture.gguf")
+    infer -m "$work/mixture.gguf" -p hello -n 8 -t 1
+    mv "$work/out" "$work/alone"
+    infer run --plan -m "$work/mixture.gguf" -t 1 --json
+    out_like '"fits":true' && ! grep -q '"streams"' "$work/out" || bad 'experts of a file that fits are read from the disk'
+    for version in 1 2; do
+        limit=$((bytes / 2))
+        if [ $version = 1 ]; then
+            files="mkdir -p /sys/fs/cgroup/memory && echo $limit >/sys/fs/cgroup/memory/memory.limit_in_bytes"
+        else
+            files="echo $limit >/sys/fs/cgroup/memory.max"
+        fi
+        grep -q "$([ $version = 1 ] && echo ':memory:' || echo '^0::')" /proc/self/cgroup || continue
+        elsewhere "mount -t tmpfs none /sys/fs/cgroup && $files && "'"$INFER" run --plan -m "$work/mixture.gguf" -t 1 --json'
+        status 0
+        is_json "$limit as \$limit | .streams | .chosen == .experts / 4 and
+            .read_per_token > 0 and .read_per_token < .chosen and .experts > \$limit"
+        elsewhere "mount -t tmpfs none /sys/fs/cgroup && $files && "'"$INFER" -m "$work/mixture.gguf" -p hello -n 8 -t 1'
+        cmp "$work/out" "$work/alone" >"$work/said" 2>&1 || bad "$(cat "$work/said")"
+    done
+else
+    skip 'no mount namespaces'
+fi
 # On any machine, because a family decides only how rows are distributed and data is prefetched.
 begin a_variable_sets_the_family_of_the_processor
 family=${INFER_TEST_FAMILY-}
