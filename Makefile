@@ -149,6 +149,8 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 # NEON have kernels instead.
 SCALAR := engine/cpu/isa/vec_scalar quant/super/book_types
 $(SCALAR:%=$(BUILD)/%.o): private ALL_CFLAGS := $(subst -O3,-O2,$(ALL_CFLAGS))
+# Commands do not compute for long: for size, which makes them a quarter smaller (0.11 MB).
+$(CLI_OBJ): private ALL_CFLAGS := $(subst -O3,-Os,$(ALL_CFLAGS))
 
 # Changes a file only if its text changes; +: also in a dry run, which otherwise takes it for changed.
 keep = +@mkdir -p $(BUILD); echo '$(1)' | cmp -s - $@ || echo '$(1)' > $@
