@@ -159,7 +159,7 @@ of("engine/gpu/device/gpu_norm.c", "test_gpu_models",
 of("engine/gpu/device/gpu_map.c", "test_gpu_models",
    ("return is_first ? fmaf(a, cosine, -(b * sine)) : fmaf(b, cosine, a * sine);",
     "return is_first ? a * cosine - b * sine : b * cosine + a * sine;", "a rotation has one rounding less"),
-   ("return v_unary(p->unary, a) * b;", "return a * v_unary(p->unary, b);", "the gate has the function"),
+   ("return v_glu(p->unary, a, b);", "return v_glu(p->unary, b, a);", "the gate has the function"),
    )
 
 # ---- Layers on a GPU ----
