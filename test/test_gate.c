@@ -309,6 +309,31 @@ static void nodes_that_cannot_be_fused_stay_two(void **state)
     engine_free(e);
 }
 
+/* With SILU `active` decides which results of up are zero, and a product with RELU(x) has the sign
+ * and NaN of the other factor, so neither is glu. Nodes of gate and up by zeros: 4 if not fused. */
+static void only_activations_that_give_zeros_replace_active_rows(void **state)
+{
+    (void)state;
+    static float data[64 * 8];
+    struct engine *e = product_engine(cpu_level_best(), 1);
+    struct engine_tensor w = product_leaf(QUANT_F32, 2, (int64_t[]){32, 6}, data);
+    struct engine_tensor other = product_leaf(QUANT_F32, 2, (int64_t[]){32, 5}, data + 32);
+    struct engine_tensor x = product_leaf(QUANT_F32, 2, (int64_t[]){32, 5}, data);
+    for (int what = 0; what < 5; what++) {
+        struct engine_graph *g = product_graph(e);
+        struct engine_tensor *gate = engine_mul_mat(g, &w, &x);
+        struct engine_tensor *on = engine_unary(g, gate, what == 2 ? ENGINE_STEP : ENGINE_RELU);
+        struct engine_tensor *up = engine_mul_mat_active(g, &w, what == 3 ? &other : &x, on);
+        struct engine_tensor *out = engine_glu(g, gate, up, ENGINE_RELU);
+        if (what == 1) out = gated_by_zeros(g, &w, &w, &x, NULL, ENGINE_SILU);
+        if (what == 4) out = engine_mul(g, engine_unary(g, &x, ENGINE_RELU), &other);
+        product_run(g, out);
+        assert_int_equal(engine_graph_nodes(g), what == 0 ? 1 : what == 4 ? 2 : 4);
+        engine_graph_free(g);
+    }
+    engine_free(e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +343,7 @@ int main(void)
         cmocka_unit_test(fused_gate_and_up_of_experts_equal_scalar),
         cmocka_unit_test(a_fused_node_gives_the_bits_of_two_nodes),
         cmocka_unit_test(nodes_that_cannot_be_fused_stay_two),
+        cmocka_unit_test(only_activations_that_give_zeros_replace_active_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
