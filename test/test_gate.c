@@ -216,8 +216,8 @@ static void check_zero_gates(const struct quant_type *type, struct engine *e, in
 static void rows_of_zero_gates_do_not_matter_in_fused_products(void **state)
 {
     (void)state;
-    static const int threads[] = {1, 3};
-    product_for_all(check_zero_gates, threads, 2);
+    static const int threads[] = {3};
+    product_for_all(check_zero_gates, threads, 1);
 }
 
 static void fused_gate_and_up_of_experts_equal_scalar(void **state)
