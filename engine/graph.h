@@ -112,12 +112,15 @@ struct engine_tensor *engine_softcap(struct engine_graph *g, struct engine_tenso
                                      float cap); /* cap * tanh(a / cap) */
 struct engine_tensor *engine_unary(struct engine_graph *g, struct engine_tensor *a,
                                    enum engine_unary f);
-/* unary(gate) * up, both [T][F]; rows may be strided. */
+/* unary(gate) * up, both [T][F]; rows may be strided. An element of up counts as +0 where unary is
+ * RELU or RELU_SQR and not above zero, so that up may have any value there, also infinity or NaN.
+ */
 struct engine_tensor *engine_glu(struct engine_graph *g, struct engine_tensor *gate,
                                  struct engine_tensor *up, enum engine_unary f);
 
 /* f(min(gate, limit)) * (clamp(up, -limit, limit) + offset): clamped SwiGLU (SILU, offset 0) and
- * the variant of gpt-oss (GELU_QUICK, limit 7, offset 1). */
+ * the variant of gpt-oss (GELU_QUICK, limit 7, offset 1). The second factor counts as +0 where that
+ * of engine_glu does. */
 struct engine_tensor *engine_glu_clamp(struct engine_graph *g, struct engine_tensor *gate,
                                        struct engine_tensor *up, enum engine_unary f, float limit,
                                        float offset);

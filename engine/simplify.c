@@ -2,9 +2,11 @@
  * fewer passes over memory:
  *     mul(norm(x), w), mul(rms_norm(x), w)    the norm with a weight
  *     add(norm, b)                            the norm with a bias
- *     mul(unary(gate), up)                    glu(gate, up)
+ *     mul(unary(gate), up)                    glu(gate, up), without activations that give zeros
  *     glu(cols(product), cols(product))       the product with a gate
  *     glu(product by id, the same by id)      the product by id with a gate
+ *     glu(product, the same where the activation of the first is not zero)
+ *                                             the product with a gate, also by id
  * The fused node replaces the last node of its group and has its name; the others then have no
  * users, so the plan removes them. No rounding changes. Called by graph.c before the plan. */
 #include "engine/graph_internal.h"
@@ -124,9 +126,32 @@ static void join_experts(struct simplifier *s, struct engine_tensor *t)
               (struct engine_tensor *[]){gate, up, NULL});
 }
 
+/* Fuses gate and up if up is a product that skips rows where the activated gate is zero, with the
+ * input, and experts, of the gate's product: glu of such an activation does not use these rows. */
+static void join_active(struct simplifier *s, struct engine_tensor *t)
+{
+    struct engine_tensor *gate = t->src[0], *up = t->src[1];
+    const bool by_id = up->op == &engine_op_mul_mat_id_active;
+    struct engine_tensor *on = up->src[by_id ? 3 : 2];
+    if (gate->op != (by_id ? &engine_op_mul_mat_id : &engine_op_mul_mat) ||
+        gate->src[0] != up->src[0] || gate->src[2] != (by_id ? up->src[2] : NULL) ||
+        on->op != &engine_op_unary || on->src[0] != gate || on->params.unary != t->params.unary ||
+        !engine_unary_has_zeros(t->params.unary) || !can_join(s, gate, 2, t) ||
+        !can_join(s, on, 1, t) || !can_join(s, up, 1, t))
+        return;
+    join_gate(s, t, by_id ? &engine_op_mul_mat_id_glu : &engine_op_mul_mat_glu,
+              (struct engine_tensor *[]){gate->src[0], gate->src[1],
+                                         by_id ? gate->src[2] : up->src[1],
+                                         by_id ? up->src[1] : NULL},
+              (struct engine_tensor *[]){up, on, gate});
+}
+
 static void join_glu(struct simplifier *s, struct engine_tensor *t)
 {
-    if (t->src[0]->op == &engine_op_mul_mat_id)
+    const struct engine_op *up = t->src[1]->op;
+    if (up == &engine_op_mul_mat_active || up == &engine_op_mul_mat_id_active)
+        join_active(s, t);
+    else if (t->src[0]->op == &engine_op_mul_mat_id)
         join_experts(s, t);
     else
         join_columns(s, t);
@@ -148,7 +173,8 @@ bool engine_graph_simplify(struct engine_graph *g, struct base_error *err)
             join(s, a, t, 1, b, a->op);
         } else if (is_add && is_norm(a) && !a->src[2]) {
             join(s, a, t, 2, b, a->op);
-        } else if (is_mul && a->op == &engine_op_unary && engine_tensor_same_shape(a, b)) {
+        } else if (is_mul && a->op == &engine_op_unary && engine_tensor_same_shape(a, b) &&
+                   !engine_unary_has_zeros(a->params.unary)) {
             join(s, a, t, 1, b, &engine_op_glu);
             join_glu(s, t);
         }

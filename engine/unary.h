@@ -2,6 +2,8 @@
 #ifndef ENGINE_ISA_UNARY_H
 #define ENGINE_ISA_UNARY_H
 
+#include <stdbool.h>
+
 enum engine_unary {
     ENGINE_SILU,       /* x / (1 + exp(-x)) */
     ENGINE_GELU,       /* tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
@@ -17,5 +19,11 @@ enum engine_unary {
     ENGINE_STEP, /* 0 for x < 0, otherwise 1; NaN for NaN */
     ENGINE_UNARY_COUNT
 };
+
+/* Whether f gives zeros: for half of its inputs or more. */
+static inline bool engine_unary_has_zeros(enum engine_unary f)
+{
+    return f == ENGINE_RELU || f == ENGINE_RELU_SQR;
+}
 
 #endif

@@ -248,10 +248,11 @@ enum { QUANT_MAX_ROWS_PER_STEP = 8, QUANT_FEW_COLUMNS = 4 };
 /* The rows of a matrix that step r of a gemv multiplies; m is the kernel's rows_per_step. Nothing
  * else decides which rows a kernel reads: the prefetch policy may be that of any processor. */
 enum quant_row_order {
-    QUANT_ROWS_SINGLE,  /* r (a kernel that has no other loop than that of m rows computes it m
-                           times) */
-    QUANT_ROWS_STRIDED, /* r, r + stride, ... r + (m - 1) * stride */
-    QUANT_ROWS_ADJACENT /* r * m, ... r * m + m - 1 */
+    QUANT_ROWS_SINGLE,   /* r (a kernel that has no other loop than that of m rows computes it m
+                            times) */
+    QUANT_ROWS_STRIDED,  /* r, r + stride, ... r + (m - 1) * stride */
+    QUANT_ROWS_ADJACENT, /* r * m, ... r * m + m - 1 */
+    QUANT_ROWS_LISTED    /* list[r * m], ... list[r * m + m - 1]; only for gemv_listed */
 };
 
 struct quant_rows {
@@ -260,6 +261,7 @@ struct quant_rows {
     int64_t n; /* steps */
     enum quant_row_order order;
     int64_t stride;               /* in rows, at least n, if strided */
+    const void *const *list;      /* addresses of rows, if listed; w is not used */
     struct cpu_prefetch prefetch; /* only where data is prefetched */
 };
 
@@ -299,6 +301,10 @@ struct quant_kernel {
 
     /* One column: out[r] = row r times the column, for all rows in *rows. */
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
+    /* As gemv for listed rows, rows_per_step in a step: out[i] = row list[i] times the column. The
+     * rows of a step are prefetched during the one before. NULL: gemv reads no such rows. */
+    void (*gemv_listed)(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                        float *out);
     /* In a type's row: the rows of a step of gemv (0 means 1). In a filled table: that number, or 1
      * where the processor's policy is to multiply rows one by one. */
     int rows_per_step;

@@ -24,14 +24,32 @@ struct quant_row_group {
     bool adjacent_rows;
     size_t row_stride; /* bytes from row to row */
     size_t distance;   /* prefetch distance in bytes within each row, if rows are strided */
+    /* Listed rows of this step and of the next one; NULL otherwise, a constant, too. */
+    const uint8_t *const *list, *const *next;
 };
+
+/* Row i of a step, `done` bytes from its start; `at` is there in row 0. */
+QUANT_INLINE const uint8_t *quant_group_row(const struct quant_row_group *group, const uint8_t *at,
+                                            size_t i, size_t done)
+{
+    return group->list ? group->list[i] + done : at + i * group->row_stride;
+}
+
+/* Called for each of `bytes` of row i of a step, `done` bytes from its start, if rows are listed:
+ * prefetches the same bytes of a row of the next step. */
+QUANT_INLINE void quant_group_prefetch_listed(const struct quant_row_group *group, size_t i,
+                                              size_t done, size_t bytes)
+{
+    if (group->list) quant_prefetch((const char *)group->next[i] + done, bytes);
+}
 
 /* Called for each row of a step that reads `bytes` at `at`: prefetches later data of a strided row,
  * at least one line. */
 QUANT_INLINE void quant_group_prefetch_strided(const struct quant_row_group *group,
                                                const uint8_t *at, size_t bytes)
 {
-    if (!group->adjacent_rows) quant_prefetch((const char *)at + group->distance, bytes);
+    if (!group->adjacent_rows && !group->list)
+        quant_prefetch((const char *)at + group->distance, bytes);
 }
 
 /* Called once per step with adjacent rows; `at` is in the first row, `done` bytes from its start.
@@ -59,8 +77,10 @@ QUANT_INLINE void quant_gemv_groups(int n, int n_columns, bool adjacent_rows,
                            : rows->order == QUANT_ROWS_STRIDED ? rows->stride
                                                                : 0,
                   step = adjacent_rows ? n : 1;
-    const struct quant_row_group group = {n, adjacent_rows, (size_t)stride * rows->row_bytes,
-                                          rows->prefetch.distance};
+    const struct quant_row_group group = {.n = n,
+                                          .adjacent_rows = adjacent_rows,
+                                          .row_stride = (size_t)stride * rows->row_bytes,
+                                          .distance = rows->prefetch.distance};
     const uint8_t *row = rows->w;
     for (int64_t r = 0; r < rows->n; r++, row += (size_t)step * rows->row_bytes) {
         float sum[QUANT_FEW_COLUMNS][QUANT_MAX_ROWS_PER_STEP];
@@ -78,6 +98,18 @@ QUANT_INLINE void quant_gemv_by_groups(int n, quant_group_sums *sums, const void
         quant_gemv_groups(n, 1, true, sums, product, rows, &out);
     else
         quant_gemv_groups(n, 1, false, sums, product, rows, &out);
+}
+
+/* gemv of listed rows, n per step. */
+QUANT_INLINE void quant_gemv_listed(int n, quant_group_sums *sums, const void *product,
+                                    const struct quant_rows *rows, float *out)
+{
+    const uint8_t *const *list = (const uint8_t *const *)rows->list;
+    for (int64_t r = 0; r < rows->n; r++, list += n) {
+        const struct quant_row_group group = {
+            .n = n, .list = list, .next = r + 1 < rows->n ? list + n : list};
+        sums(product, &group, *list, out + r * n);
+    }
 }
 
 #endif

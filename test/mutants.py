@@ -175,7 +175,16 @@ of("engine/gpu/device/gpu_norm.c", "test_gpu_models",
 of("engine/gpu/device/gpu_map.c", "test_gpu_models",
    ("return is_first ? fmaf(a, cosine, -(b * sine)) : fmaf(b, cosine, a * sine);",
     "return is_first ? a * cosine - b * sine : b * cosine + a * sine;", "a rotation has one rounding less"),
-   ("return v_unary(p->unary, a) * b;", "return a * v_unary(p->unary, b);", "the gate has the function"),
+   ("return v_glu(p->unary, a, b);", "return v_glu(p->unary, b, a);", "the gate has the function"),
+   )
+
+# ---- Gated products with an activation that gives zeros ----
+of("engine/simplify.c", "test_gate",
+   ("!engine_unary_has_zeros(t->params.unary) || !can_join(s, gate, 2, t) ||", "!can_join(s, gate, 2, t) ||",
+    "rows that are skipped by another activation stay zero"),
+   ("on->op != &engine_op_unary || on->src[0] != gate || on->params.unary != t->params.unary ||",
+    "on->op != &engine_op_unary || on->src[0] != gate ||", "rows that are skipped by another function stay zero"),
+   ("!engine_unary_has_zeros(a->params.unary)) {", "true) {", "a factor of ReLU can be NaN"),
    )
 
 # ---- Layers on a GPU ----

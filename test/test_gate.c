@@ -142,6 +142,84 @@ static void check_experts(const struct quant_type *type, struct engine *e, int r
     engine_graph_free(g);
 }
 
+/* glu(gate x, up x), of which up skips rows where the gate is zero: one node, or three if few
+ * columns are multiplied. With ids, of experts. */
+static struct engine_tensor *gated_by_zeros(struct engine_graph *g, struct engine_tensor *gate,
+                                            struct engine_tensor *up, struct engine_tensor *x,
+                                            struct engine_tensor *ids, enum engine_unary f)
+{
+    gate = ids ? engine_mul_mat_id(g, gate, x, ids) : engine_mul_mat(g, gate, x);
+    struct engine_tensor *on = engine_unary(g, gate, f);
+    up = ids ? engine_mul_mat_id_active(g, up, x, ids, on) : engine_mul_mat_active(g, up, x, on);
+    return engine_glu(g, gate, up, f);
+}
+
+/* Gates are the first half of the rows, up projections the other. Every third gate has weights of
+ * zero bytes, which are zeros in most types, and up then has bytes of NaN. */
+static const struct product_bench *zero_gates(const struct quant_type *type, int round)
+{
+    enum { UP = PRODUCT_MAX_ROWS / 2 };
+    static struct product_bench b;
+    static int made = -1;
+    if (b.type == type && made == round) return &b;
+    made = round;
+    product_fill(&b, type, product_short_k(type, round), round % 2, (uint64_t)round);
+    for (int r = 1; r < UP; r += 3) {
+        memset(b.w + (size_t)r * b.row_bytes, 0, b.row_bytes);
+        memset(b.w + (size_t)(UP + r) * b.row_bytes, 0xff, b.row_bytes);
+        for (int c = 0; c < PRODUCT_MAX_COLS; c++) {
+            const struct quant_act a = product_act(type->act, b.k, b.x[c]);
+            for (int i = r; i < PRODUCT_MAX_ROWS; i += UP)
+                b.want[c][i] = type->dot(b.k, b.w + (size_t)i * b.row_bytes, &a);
+        }
+    }
+    return &b;
+}
+
+static void check_zero_gates(const struct quant_type *type, struct engine *e, int round)
+{
+    enum { N = PRODUCT_MAX_ROWS / 2, COLS = 33 };
+    static const int64_t cols[] = {1, 2, 3, COLS};
+    const enum engine_unary f = round % 2 ? ENGINE_RELU_SQR : ENGINE_RELU;
+    const struct product_bench *b = zero_gates(type, round);
+    int32_t zero[COLS] = {0};
+    for (int i = 0; i < 8; i++) {
+        const bool by_id = i >= 4;
+        const int64_t n = cols[i % 4], ne[] = {PRODUCT_MAX_K, by_id ? 1 : n, by_id ? n : 1};
+        struct engine_tensor w[2], x = product_leaf(QUANT_F32, 3, ne, (void *)b->x);
+        struct engine_tensor ids = product_leaf(QUANT_I32, 2, (int64_t[]){1, n}, zero);
+        for (int side = 0; side < 2; side++)
+            w[side] = product_leaf(type->id, 3, (int64_t[]){b->k, N, 1},
+                                   (void *)(b->w + (size_t)(side * N) * b->row_bytes));
+        struct engine_graph *g = product_graph(e);
+        struct engine_tensor *out =
+            gated_by_zeros(g, &w[0], &w[1], engine_cols(g, &x, 0, b->k), by_id ? &ids : NULL, f);
+        product_run(g, out);
+        assert_int_equal(engine_graph_nodes(g), n > 2 ? 1 : 4);
+        for (int64_t c = 0; c < n; c++)
+            for (int r = 0; r < N; r++) {
+                const float got = product_row(out, by_id ? 0 : c, by_id ? c : 0, 0)[r];
+                const float y = b->want[c][r], up = b->want[c][N + r];
+                const float on = f == ENGINE_RELU ? y : y * y; /* where y is not below zero */
+                const bool zero_gate = y <= 0.0f || on == 0.0f;
+                /* The activation of -0 may be -0. */
+                if (zero_gate ? got != 0.0f || (y != 0.0f && signbit(got))
+                              : !product_same(got, on * up))
+                    fail_msg("%s level %s columns %d%s: column %d row %d: %a, gate %a, up %a",
+                             type->name, cpu_level_name(e->cpu->quant.level), (int)n,
+                             by_id ? " by id" : "", (int)c, r, (double)got, (double)y, (double)up);
+            }
+        engine_graph_free(g);
+    }
+}
+
+static void rows_of_zero_gates_do_not_matter_in_fused_products(void **state)
+{
+    (void)state;
+    static const int threads[] = {3};
+    product_for_all(check_zero_gates, threads, 1);
+}
+
 static void fused_gate_and_up_of_experts_equal_scalar(void **state)
 {
     (void)state;
@@ -231,14 +309,41 @@ static void nodes_that_cannot_be_fused_stay_two(void **state)
     engine_free(e);
 }
 
+/* With SILU `active` decides which results of up are zero, and a product with RELU(x) has the sign
+ * and NaN of the other factor, so neither is glu. Nodes of gate and up by zeros: 4 if not fused. */
+static void only_activations_that_give_zeros_replace_active_rows(void **state)
+{
+    (void)state;
+    static float data[64 * 8];
+    struct engine *e = product_engine(cpu_level_best(), 1);
+    struct engine_tensor w = product_leaf(QUANT_F32, 2, (int64_t[]){32, 6}, data);
+    struct engine_tensor other = product_leaf(QUANT_F32, 2, (int64_t[]){32, 5}, data + 32);
+    struct engine_tensor x = product_leaf(QUANT_F32, 2, (int64_t[]){32, 5}, data);
+    for (int what = 0; what < 5; what++) {
+        struct engine_graph *g = product_graph(e);
+        struct engine_tensor *gate = engine_mul_mat(g, &w, &x);
+        struct engine_tensor *on = engine_unary(g, gate, what == 2 ? ENGINE_STEP : ENGINE_RELU);
+        struct engine_tensor *up = engine_mul_mat_active(g, &w, what == 3 ? &other : &x, on);
+        struct engine_tensor *out = engine_glu(g, gate, up, ENGINE_RELU);
+        if (what == 1) out = gated_by_zeros(g, &w, &w, &x, NULL, ENGINE_SILU);
+        if (what == 4) out = engine_mul(g, engine_unary(g, &x, ENGINE_RELU), &other);
+        product_run(g, out);
+        assert_int_equal(engine_graph_nodes(g), what == 0 ? 1 : what == 4 ? 2 : 4);
+        engine_graph_free(g);
+    }
+    engine_free(e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fused_gate_and_up_equal_scalar),
         cmocka_unit_test(rows_of_zero_gates_are_zero_and_others_equal_scalar),
+        cmocka_unit_test(rows_of_zero_gates_do_not_matter_in_fused_products),
         cmocka_unit_test(fused_gate_and_up_of_experts_equal_scalar),
         cmocka_unit_test(a_fused_node_gives_the_bits_of_two_nodes),
         cmocka_unit_test(nodes_that_cannot_be_fused_stay_two),
+        cmocka_unit_test(only_activations_that_give_zeros_replace_active_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,6 +165,54 @@ static void shapes_without_a_form_by_columns_are_refused(void **state)
     assert_false(quant_columns_size(quant_type_by_id(QUANT_F16), INT64_MAX / 64 * 32, 64, &bytes));
 }
 
+/* A third of the rows or fewer is active in lists of several lengths, longer ones than route active
+ * passes to a kernel at once; the weights of the other rows are NaN. */
+static void check_active_rows(enum quant_id id, struct engine *e)
+{
+    enum { ROWS = 4800, LEN = 96 };
+    static uint8_t w[ROWS * LEN * 2];
+    static float x[2 * LEN], active[2 * ROWS];
+    static const int every[] = {4, 10, 700};
+    const struct quant_type *type = quant_type_by_id(id);
+    const int64_t bytes = quant_row_size(type, LEN);
+    uint64_t seed = 3;
+    for (size_t t = 0; t < sizeof every / sizeof *every; t++) {
+        memset(w, 0xff, sizeof w);
+        for (int i = 0; i < 2 * LEN; i++) x[i] = product_random(&seed);
+        for (int c = 0; c < 2; c++)
+            for (int r = 0; r < ROWS; r++) {
+                const bool on = support_random(&seed) % (uint64_t)(2 * every[t]) == 0;
+                float row[LEN];
+                active[c * ROWS + r] = on ? 1.0f : 0.0f;
+                for (int i = 0; i < LEN; i++) row[i] = product_random(&seed);
+                if (on) quant_encode(&e->cpu->quant, id, LEN, row, NULL, w + r * bytes);
+            }
+        struct engine_tensor weight = product_leaf(id, 2, (int64_t[]){LEN, ROWS}, w);
+        struct engine_tensor in = product_leaf(QUANT_F32, 2, (int64_t[]){LEN, 2}, x);
+        struct engine_tensor on = product_leaf(QUANT_F32, 2, (int64_t[]){ROWS, 2}, active);
+        struct engine_graph *g = product_graph(e);
+        struct engine_tensor *out = engine_mul_mat_active(g, &weight, &in, &on);
+        product_run(g, out);
+        for (int c = 0; c < 2; c++) {
+            const struct quant_act a = product_act(type->act, LEN, x + c * LEN);
+            for (int r = 0; r < ROWS; r++) {
+                const float want =
+                    active[c * ROWS + r] == 0.0f ? 0.0f : type->dot(LEN, w + r * bytes, &a);
+                if (!product_same(product_row(out, c, 0, 0)[r], want))
+                    fail_msg("%s level %s, column %d row %d", type->name,
+                             cpu_level_name(e->cpu->quant.level), c, r);
+            }
+        }
+        engine_graph_free(g);
+    }
+}
+
+static void listed_rows_have_the_bits_of_the_product_of_all_rows(void **state)
+{
+    (void)state;
+    for_all(check_active_rows);
+}
+
 /* Sums of the rows of a matrix [K][WIDTH], in the order that engine/graph.h defines, for few and
  * many columns of x; rows whose x is zero may be NaN. */
 static void check_transposed(enum quant_id id, struct engine *e)
@@ -211,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_have_the_bits_of_rows_at_any_share_of_zeros),
+        cmocka_unit_test(listed_rows_have_the_bits_of_the_product_of_all_rows),
         cmocka_unit_test(columns_have_the_bits_of_rows_with_extreme_numbers),
         cmocka_unit_test(sums_of_underflows_have_the_sign_of_rows),
         cmocka_unit_test(weights_that_are_not_finite_have_no_columns),

@@ -180,7 +180,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     e->n_used = p->n_expert_used;
     e->n_scaled = p->arch->experts.beside == MODEL_BESIDE_NORMS ? e->n_embd : 0;
     e->n_plain = e->n_embd - e->n_scaled;
-    e->shared_zeros = !p->arch->ffn.oai && model_act_has_zeros(p->act);
+    e->shared_zeros = !p->arch->ffn.oai && engine_unary_has_zeros(p->act);
     if (!read_lengths(r, p, l->index, e) || !read_gating(r, p, e) || !read_chunks(r, p, e) ||
         !read_hash(r, p, l->index, e) ||
         !model_read_glu_clamp(r, p, "swiglu_clamp_exp", l->index, &e->clamp))
@@ -275,15 +275,15 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     struct engine_tensor *gate = NULL, *up;
     /* Rows of up are skipped where the activated gate is zero. */
     const bool by_zeros = e->n_gate && !e->gate_up.weight && e->clamp < 1e-6f &&
-                          !row->weigh_inputs && model_act_has_zeros(b->params->act);
+                          !row->weigh_inputs && engine_unary_has_zeros(b->params->act);
     if (e->gate_up.weight) {
         x = model_linear_id(b, &e->gate_up, x, ids, NULL);
         gate = engine_cols(b->g, x, 0, e->n_ff);
         up = engine_cols(b->g, x, e->n_ff, e->n_ff);
     } else {
         if (e->n_gate) gate = model_linear_id(b, &e->gate, x, ids, NULL);
-        if (by_zeros) gate = engine_unary(b->g, gate, b->params->act);
-        up = model_linear_id(b, &e->up, x, ids, by_zeros ? gate : NULL);
+        up = model_linear_id(b, &e->up, x, ids,
+                             by_zeros ? engine_unary(b->g, gate, b->params->act) : NULL);
     }
     if (row->weigh_inputs) { /* gate and up are both linear in the input */
         struct engine_tensor *factors =
@@ -292,7 +292,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
         up = engine_mul(b->g, up, factors);
         weights = engine_scale(b->g, weights, 0.0f, 1.0f);
     }
-    up = by_zeros ? engine_mul(b->g, gate, up)
+    up = by_zeros ? engine_glu(b->g, gate, up, b->params->act)
          : gate   ? model_glu(b, gate, up, b->params->act, e->clamp)
                   : engine_unary(b->g, up, b->params->act);
     x = engine_expert_sum(b->g, model_linear_id(b, &e->down, up, ids, NULL), weights);

@@ -121,7 +121,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     f->n_gate = f->form == MODEL_FFN_GATED ? f->n_ff : 0;
     f->n_up = f->form == MODEL_FFN_FUSED ? 2 * f->n_ff : f->n_ff;
     if (row->act_key && !read_activation(r, f)) return false;
-    f->zeros = f->sparse || (f->form != MODEL_FFN_XIELU && model_act_has_zeros(f->act));
+    f->zeros = f->sparse || (f->form != MODEL_FFN_XIELU && engine_unary_has_zeros(f->act));
     return read_powerinfer(r, l->index, f) &&
            model_read_glu_clamp(r, p, "swiglu_clamp_shexp", l->index, &f->clamp) &&
            (row->form != MODEL_FFN_XIELU || read_xielu(r, l->index, f));
@@ -166,11 +166,15 @@ static struct engine_tensor *build_by_zeros(const struct model_builder *b, const
     struct engine_tensor *y =
         on ? model_linear_active(b, first, x, on) : model_linear_as(b, first, MODEL_IN_FFN, x);
     if (f->sparse) y = keep_largest(b, y, f->n_ff);
+    struct engine_tensor *gate = y;
     y = engine_unary(b->g, y, f->act);
     if (on) y = engine_mul(b->g, y, on); /* rows with a bias */
     if (!f->n_gate) return y;
     struct engine_tensor *up = model_linear_active(b, &f->up, x, y);
-    if (b->params->arch->ffn.act_both) up = engine_unary(b->g, up, f->act);
+    if (b->params->arch->ffn.act_both)
+        up = engine_unary(b->g, up, f->act);
+    else if (!on && !f->sparse)
+        return engine_glu(b->g, gate, up, f->act);
     return engine_mul(b->g, y, up);
 }
 

@@ -126,11 +126,6 @@ struct engine_tensor *model_apply_gate(const struct model_builder *b, struct eng
     return engine_reshape(b->g, engine_mul(b->g, x, gate), 2, (int64_t[]){n, b->n_tokens});
 }
 
-bool model_act_has_zeros(enum engine_unary act)
-{
-    return act == ENGINE_RELU || act == ENGINE_RELU_SQR;
-}
-
 struct engine_tensor *model_glu(const struct model_builder *b, struct engine_tensor *gate,
                                 struct engine_tensor *up, enum engine_unary act, float clamp)
 {

@@ -102,8 +102,6 @@ uint32_t model_pool_size(const struct model_params *p, bool rank);
 
 /* ---- Graphs ---- */
 
-/* Returns whether an activation gives zeros: for half of its inputs or more. */
-bool model_act_has_zeros(enum engine_unary act);
 /* Builds gated units: act(gate) * up, bounded by `clamp` if it is not 0, in the form of the
  * architecture's row. */
 struct engine_tensor *model_glu(const struct model_builder *b, struct engine_tensor *gate,

@@ -63,10 +63,15 @@ lanes_avx2(int64_t k, const struct quant_row_group *group, const uint8_t *row, c
            float lanes[4][16])
 {
     if (group->adjacent_rows)
-        four_avx2(k, &(struct quant_row_group){4, true, group->row_stride, 0}, row, x, lanes);
+        four_avx2(k,
+                  &(struct quant_row_group){
+                      .n = 4, .adjacent_rows = true, .row_stride = group->row_stride},
+                  row, x, lanes);
     else
-        four_avx2(k, &(struct quant_row_group){4, false, group->row_stride, group->distance}, row,
-                  x, lanes);
+        four_avx2(k,
+                  &(struct quant_row_group){
+                      .n = 4, .row_stride = group->row_stride, .distance = group->distance},
+                  row, x, lanes);
 }
 
 CPU_TARGET_AVX512 QUANT_INLINE void four_avx512(int64_t k, const struct quant_row_group *group,
@@ -99,10 +104,15 @@ lanes_avx512(int64_t k, const struct quant_row_group *group, const uint8_t *row,
              float lanes[4][16])
 {
     if (group->adjacent_rows)
-        four_avx512(k, &(struct quant_row_group){4, true, group->row_stride, 0}, row, x, lanes);
+        four_avx512(k,
+                    &(struct quant_row_group){
+                        .n = 4, .adjacent_rows = true, .row_stride = group->row_stride},
+                    row, x, lanes);
     else
-        four_avx512(k, &(struct quant_row_group){4, false, group->row_stride, group->distance}, row,
-                    x, lanes);
+        four_avx512(k,
+                    &(struct quant_row_group){
+                        .n = 4, .row_stride = group->row_stride, .distance = group->distance},
+                    row, x, lanes);
 }
 
 /* Constants of a gemv, for all groups of rows. */

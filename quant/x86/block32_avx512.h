@@ -20,12 +20,21 @@
 
 /* A step's blocks of eight rows: two of each row; or one, when lanes 1 and 3 are unused. */
 struct quant_step_rows {
-    const uint8_t *at; /* row 0 */
-    size_t stride;     /* bytes from row to row */
+    const uint8_t *at;          /* row 0 */
+    size_t stride;              /* bytes from row to row */
+    const uint8_t *const *list; /* the starts of listed rows, or NULL; the blocks begin `done` */
+    size_t done;                /* bytes after them */
     bool two;
     bool inside;       /* 64 bytes may be read from the start of the blocks */
     const char *ahead; /* eight lines to prefetch by PREFETCHNTA during the step; NULL: none */
 };
+
+/* The blocks of row i. */
+CPU_TARGET_AVX512 QUANT_INLINE const uint8_t *quant_step_row(const struct quant_step_rows *rows,
+                                                             int i)
+{
+    return rows->list ? rows->list[i] + rows->done : rows->at + (size_t)i * rows->stride;
+}
 
 /* Prefetches line i of `ahead` after the load of *loaded; the dependency keeps gcc from moving all
  * prefetches of a step to one place. */
@@ -105,7 +114,7 @@ CPU_TARGET_AVX512 QUANT_INLINE struct quant_step_pair
 quant_step_load(const struct quant_step_rows *rows, size_t block_bytes, int j)
 {
     const __mmask64 bytes = ((__mmask64)1 << (rows->two ? 2 * block_bytes : block_bytes)) - 1;
-    const uint8_t *first = rows->at + (size_t)j * rows->stride, *second = first + 4 * rows->stride;
+    const uint8_t *first = quant_step_row(rows, j), *second = quant_step_row(rows, j + 4);
     if (rows->inside)
         return (struct quant_step_pair){_mm512_loadu_si512(first), _mm512_loadu_si512(second)};
     return (struct quant_step_pair){_mm512_maskz_loadu_epi8(bytes, first),
@@ -208,7 +217,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_row_codes(struct quant_form32 
                                                             const struct quant_step_rows *rows,
                                                             int j)
 {
-    const uint8_t *at = rows->at + (size_t)j * rows->stride;
+    const uint8_t *at = quant_step_row(rows, j);
     const __m256i *first = (const __m256i *)(at + form.codes);
     const __m256i *second = (const __m256i *)(at + (rows->two ? form.block_bytes : 0) + form.codes);
     __m512i codes = quant_join_avx512(_mm256_loadu_si256(first), _mm256_loadu_si256(second));
@@ -216,13 +225,14 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_row_codes(struct quant_form32 
     return _mm512_xor_si512(codes, _mm512_set1_epi8(-128));
 }
 
-/* The first words of the blocks of four rows. */
-CPU_TARGET_AVX512 QUANT_INLINE __m128i quant_step_heads(const uint8_t *at, size_t stride)
+/* The words `at` bytes from the blocks of rows j .. j + 3. */
+CPU_TARGET_AVX512 QUANT_INLINE __m128i quant_step_heads(const struct quant_step_rows *rows, int j,
+                                                        size_t at)
 {
-    __m128i heads = _mm_cvtsi32_si128(quant_load32(at));
-    heads = _mm_insert_epi32(heads, quant_load32(at + stride), 1);
-    heads = _mm_insert_epi32(heads, quant_load32(at + 2 * stride), 2);
-    return _mm_insert_epi32(heads, quant_load32(at + 3 * stride), 3);
+    __m128i heads = _mm_cvtsi32_si128(quant_load32(quant_step_row(rows, j) + at));
+    heads = _mm_insert_epi32(heads, quant_load32(quant_step_row(rows, j + 1) + at), 1);
+    heads = _mm_insert_epi32(heads, quant_load32(quant_step_row(rows, j + 2) + at), 2);
+    return _mm_insert_epi32(heads, quant_load32(quant_step_row(rows, j + 3) + at), 3);
 }
 
 CPU_TARGET_AVX512 QUANT_INLINE void
@@ -232,7 +242,6 @@ quant_step_sums_bytes(struct quant_form32 form, const struct quant_step_rows *ro
     __m512i four[QUANT_FEW_COLUMNS][2];
     __m256i head[2];
     EACH (i, 2) {
-        const uint8_t *at = rows->at + 4 * (size_t)i * rows->stride;
         __m512i sum[QUANT_FEW_COLUMNS][4];
         EACH (j, 4) {
             const __m512i codes = quant_step_row_codes(form, rows, 4 * i + j);
@@ -241,9 +250,8 @@ quant_step_sums_bytes(struct quant_form32 form, const struct quant_step_rows *ro
                                                 quant_step_q(column + c, (size_t)(4 * i + j)));
         }
         EACH (c, n_columns) four[c][i] = quant_add_four_avx512(form, sum[c]);
-        head[i] = _mm256_set_m128i(
-            quant_step_heads(at + (rows->two ? form.block_bytes : 0), rows->stride),
-            quant_step_heads(at, rows->stride));
+        head[i] = _mm256_set_m128i(quant_step_heads(rows, 4 * i, rows->two ? form.block_bytes : 0),
+                                   quant_step_heads(rows, 4 * i, 0));
     }
     *heads = quant_join_avx512(head[0], head[1]);
     EACH (c, n_columns)
@@ -355,8 +363,10 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_prefetch_interleaved(const struct quan
                                                                const uint8_t *at, size_t done,
                                                                size_t bytes)
 {
-    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++)
+    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) {
         quant_group_prefetch_strided(group, at + i * group->row_stride, bytes);
+        quant_group_prefetch_listed(group, i, done, bytes);
+    }
     quant_group_prefetch_adjacent(group, at, done, bytes);
 }
 
@@ -369,13 +379,15 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_blocks_interleaved(const struct quant_
     const size_t block = p->form.block_bytes;
     const uint8_t *at = row + (size_t)b * block;
     for (; b + 4 <= p->n_blocks; b += 2, at += 2 * block) {
-        const struct quant_step_rows rows = {at, group->row_stride, true, true, NULL};
+        const struct quant_step_rows rows = {
+            at, group->row_stride, group->list, (size_t)b * block, true, true, NULL};
         if (prefetch) quant_prefetch_interleaved(group, at, (size_t)b * block, 2 * block);
         quant_step_interleaved(p, &rows, b, acc);
     }
     for (; b < p->n_blocks; b += 2, at += 2 * block) {
-        const struct quant_step_rows rows = {at, group->row_stride, b + 2 <= p->n_blocks, false,
-                                             NULL};
+        const struct quant_step_rows rows = {
+            at,  group->row_stride, group->list, (size_t)b * block, b + 2 <= p->n_blocks, false,
+            NULL};
         if (prefetch)
             quant_prefetch_interleaved(group, at, (size_t)b * block, rows.two ? 2 * block : block);
         quant_step_interleaved(p, &rows, b, acc);

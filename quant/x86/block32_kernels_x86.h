@@ -46,6 +46,19 @@
         quant_unpack32_avx512(NAME##_form, first, n_blocks, row, panel);                           \
     }
 
+/* Defines q4_0_gemv_listed_avx2 and _avx512 of a type of an even number of bytes in a block. */
+#define QUANT_BLOCK32_LISTED_X86(NAME)                                                             \
+    CPU_TARGET_AVX2 static void NAME##_gemv_listed_avx2(int64_t k, const struct quant_rows *rows,  \
+                                                        const struct quant_act *a, float *out)     \
+    {                                                                                              \
+        quant_gemv32_listed_avx2(NAME##_form, k, rows, a, out);                                    \
+    }                                                                                              \
+    CPU_TARGET_AVX512 static void NAME##_gemv_listed_avx512(                                       \
+        int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out)           \
+    {                                                                                              \
+        quant_gemv32_listed_avx512(NAME##_form, k, rows, a, out);                                  \
+    }
+
 /* Members of the rows of levels; FEW: few_columns. */
 #define QUANT_BLOCK32_AVX2(NAME)                                                                   \
     .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .panel = &NAME##_panel,            \

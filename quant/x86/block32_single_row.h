@@ -185,6 +185,15 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form
         quant_gemv_by_groups(QUANT_GEMV_ROWS, quant_eight_rows_avx512, &product, rows, out);
 }
 
+CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_listed_avx512(struct quant_form32 form, int64_t k,
+                                                               const struct quant_rows *rows,
+                                                               const struct quant_act *a,
+                                                               float *out)
+{
+    const struct quant_product512 product = {form, k / 32, a, 1};
+    quant_gemv_listed(QUANT_GEMV_ROWS, quant_eight_rows_avx512, &product, rows, out);
+}
+
 typedef void quant_gemv32_fn(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
                              float *out);
 

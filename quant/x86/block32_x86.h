@@ -251,8 +251,9 @@ CPU_TARGET_AVX2 QUANT_INLINE struct quant_step quant_step_begin(const struct qua
     struct quant_step step;
     __m256 d, m;
     for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) {
-        row[i] = block + i * group->row_stride;
+        row[i] = quant_group_row(group, block, i, (size_t)b * form.block_bytes);
         quant_group_prefetch_strided(group, row[i], form.block_bytes);
+        quant_group_prefetch_listed(group, i, (size_t)b * form.block_bytes, form.block_bytes);
     }
     quant_group_prefetch_adjacent(group, block, (size_t)b * form.block_bytes, form.block_bytes);
     for (int i = 0; i < 2; i++) {
@@ -304,6 +305,15 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_gemv32_avx2(struct quant_form32 form, in
     const int offset = quant_by_value32(form) ? 0 : form.offset;
     const struct quant_product32 product = {form, quant_pair_sums_avx2, offset, k / 32, a};
     quant_gemv_by_groups(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
+}
+
+CPU_TARGET_AVX2 QUANT_INLINE void quant_gemv32_listed_avx2(struct quant_form32 form, int64_t k,
+                                                           const struct quant_rows *rows,
+                                                           const struct quant_act *a, float *out)
+{
+    const int offset = quant_by_value32(form) ? 0 : form.offset;
+    const struct quant_product32 product = {form, quant_pair_sums_avx2, offset, k / 32, a};
+    quant_gemv_listed(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
 }
 
 /* gemv with AVX-512 of types with blocks of an odd number of bytes. */

@@ -59,17 +59,20 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_lanes_rows_avx2(const void *product,
     const uint8_t *x = p->column;
     struct quant_lanes_avx2 lanes[QUANT_LANES_ROWS] = {0};
     int64_t left = p->k;
-    const uint8_t *first = row;
-    for (; left >= p->form.step; left -= p->form.step, x += x_step, row += w_step) {
-        quant_group_prefetch_adjacent(group, row, (size_t)(row - first), w_step);
+    size_t done = 0;
+    for (; left >= p->form.step; left -= p->form.step, x += x_step, row += w_step, done += w_step) {
+        quant_group_prefetch_adjacent(group, row, done, w_step);
         EACH (i, QUANT_LANES_ROWS) {
-            quant_group_prefetch_strided(group, row + (size_t)i * group->row_stride, w_step);
-            lanes[i] = p->step(lanes[i], row + (size_t)i * group->row_stride, x, p->form.step);
+            const uint8_t *w = quant_group_row(group, row, (size_t)i, done);
+            quant_group_prefetch_strided(group, w, w_step);
+            quant_group_prefetch_listed(group, (size_t)i, done, w_step);
+            lanes[i] = p->step(lanes[i], w, x, p->form.step);
         }
     }
     if (left > 0) {
         EACH (i, QUANT_LANES_ROWS)
-            lanes[i] = p->step(lanes[i], row + (size_t)i * group->row_stride, x, (int)left);
+            lanes[i] =
+                p->step(lanes[i], quant_group_row(group, row, (size_t)i, done), x, (int)left);
     }
     EACH (i, QUANT_LANES_ROWS) sum[i] = quant_tree_avx2(_mm256_add_ps(lanes[i].low, lanes[i].high));
 }
@@ -106,9 +109,11 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_lanes_rows_avx512(const void *product,
         x[c] = p->column[c];
         EACH (i, group->n) lanes[c][i] = _mm512_setzero_ps();
     }
-    for (; left >= p->form.step; left -= p->form.step, row += w_step) {
+    size_t done = 0;
+    for (; left >= p->form.step; left -= p->form.step, row += w_step, done += w_step) {
         EACH (i, group->n) {
-            const uint8_t *w = row + (size_t)i * group->row_stride;
+            const uint8_t *w = quant_group_row(group, row, (size_t)i, done);
+            if (done % 64 < w_step) quant_group_prefetch_listed(group, (size_t)i, done, 64);
             if (group->adjacent_rows)
                 quant_prefetch_once((const char *)w + QUANT_SINGLE_DISTANCE, w_step);
             else if ((uintptr_t)w % 64 < w_step) /* once for each line */
@@ -120,8 +125,8 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_lanes_rows_avx512(const void *product,
     EACH (c, p->n_columns) {
         EACH (i, group->n) {
             if (left > 0)
-                lanes[c][i] =
-                    p->step(lanes[c][i], row + (size_t)i * group->row_stride, x[c], (int)left);
+                lanes[c][i] = p->step(lanes[c][i], quant_group_row(group, row, (size_t)i, done),
+                                      x[c], (int)left);
             sum[c * QUANT_MAX_ROWS_PER_STEP + i] = quant_tree_avx512(lanes[c][i]);
         }
     }
@@ -222,6 +227,19 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_lanes_fma_avx512(quant_lanes_load_av
     {                                                                                              \
         const void *column = a->f32;                                                               \
         quant_lanes_gemv_avx512(lanes_form, step_avx512, k, rows, 1, &column, &out);               \
+    }                                                                                              \
+    CPU_TARGET_AVX2 static void gemv_listed_avx2(int64_t k, const struct quant_rows *rows,         \
+                                                 const struct quant_act *a, float *out)            \
+    {                                                                                              \
+        const struct quant_lanes_product p = {lanes_form, step_avx2, k, a->f32};                   \
+        quant_gemv_listed(QUANT_LANES_ROWS, quant_lanes_rows_avx2, &p, rows, out);                 \
+    }                                                                                              \
+    CPU_TARGET_AVX512 static void gemv_listed_avx512(int64_t k, const struct quant_rows *rows,     \
+                                                     const struct quant_act *a, float *out)        \
+    {                                                                                              \
+        const void *column = a->f32;                                                               \
+        const struct quant_lanes_product_avx512 p = {lanes_form, step_avx512, k, 1, &column};      \
+        quant_gemv_listed(QUANT_LANES_ROWS, quant_lanes_rows_avx512, &p, rows, out);               \
     }                                                                                              \
     CPU_TARGET_AVX512 static void gemv_few_avx512(int64_t k, const struct quant_rows *rows,        \
                                                   int n_columns, const struct quant_act *a,        \

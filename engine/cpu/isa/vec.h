@@ -47,7 +47,7 @@ struct engine_vec {
     void (*clamp)(int64_t n, const float *x, float lo, float hi, float *out); /* NaN gives NaN */
     void (*unary[ENGINE_UNARY_COUNT])(int64_t n, const float *x, float *out);
     void (*glu[ENGINE_UNARY_COUNT])(int64_t n, const float *gate, const float *up,
-                                    float *out); /* unary(gate) * up */
+                                    float *out); /* v_glu of vec_math.inc */
 
     /* acc[i] = fmaf(b[i / 64][j][i % 64], z[j], acc[i]) for ascending j < r; b has
      * [(n + 63) / 64][r][64] elements, of which those past n do not matter */

@@ -10,7 +10,7 @@
  *   blas         OpenBLAS allowed, plain F32 matrices,  OpenBLAS, a share of the rows each worker;
  *                2^22 floats of activations or more     gives up bit-identity
  *   active       2 columns or fewer, results that are   gemv on the rows whose results are not zero,
- *                known to be zero                       copied together; on all rows of a block of
+ *                known to be zero                       where they are; on all rows of a block of
  *                                                       which more than a third is active
  *   gemv-strided no gemm has more than 2 columns, no    the type's gemv on rows of the file, those of a
  *                gate, processor prefetches strided     step evenly in the whole weight: few long

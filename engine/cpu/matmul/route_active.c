@@ -7,10 +7,11 @@
  * can reach nothing but the sign of a sum that is zero. All routes clear these results, so that the
  * bits do not depend on the number of columns, and skipped rows may contain any weights.
  *
- * Rows are copied together because gemv multiplies several at once, which must be evenly spaced;
- * the rows of the next copy are prefetched meanwhile. A row costs 2.4 times as much as in
- * the product of all rows (measured, Q4_0 and Q8_0), so a block of which more than a third is
- * active is computed whole. */
+ * Most types multiply the rows of a list where they are in the file (gemv_listed), those whose
+ * kernels have one row per step one by one; kernels of other steps read evenly spaced rows, so that
+ * rows are copied together for them. The next rows are prefetched meanwhile. A copied row costs 2.4
+ * times as much as in the product of all rows (measured, Q4_0 and Q8_0), so a block of which more
+ * than a third is active is computed whole. */
 #include "engine/cpu/matmul/route_block.h"
 #include <string.h>
 
@@ -55,30 +56,59 @@ static int next_rows(const struct gates *g, int64_t n_rows, int most, int64_t *r
     return n;
 }
 
+/* Rows of a list, and how many rows later the prefetched one of rows that are multiplied one by one
+ * is. */
+enum { LIST = 128, ROWS_AHEAD = 4 };
+
 /* Multiplies n rows, copied together. The next rows are prefetched one for each copy: of many
  * prefetches at once the processor drops most. */
-static void multiply_rows(const struct engine_matmul_run *run, const struct engine_matmul_block *b,
-                          const struct quant_act *a, const int64_t *at, int n, const int64_t *next,
-                          int n_next)
+static void multiply_copies(const struct engine_matmul_run *run,
+                            const struct engine_matmul_block *b, const struct quant_act *a,
+                            const void *const *list, int n, int n_next, float *const *out)
 {
     const size_t row_bytes = (size_t)quant_row_size(b->type, run->p->k);
-    float products[ENGINE_MATMUL_GEMV_COLS][ENGINE_MATMUL_ACTIVE_ROWS];
-    float *out[ENGINE_MATMUL_GEMV_COLS];
-    for (int64_t i = 0; i < b->n; i++) out[i] = products[i];
     for (int j = 0; j < n; j++) {
-        if (j < n_next) quant_prefetch(b->w + next[j] * b->row_bytes, row_bytes);
-        memcpy(run->local + (size_t)j * row_bytes, b->w + at[j] * b->row_bytes, row_bytes);
+        if (j < n_next) quant_prefetch(list[n + j], row_bytes);
+        memcpy(run->local + (size_t)j * row_bytes, list[j], row_bytes);
     }
     quant_gemv(b->kernel, run->task->cpu->quant.prefetch, run->p->k, run->local, row_bytes, n,
                (int)b->n, a, out);
-    for (int64_t i = 0; i < b->n; i++)
-        for (int j = 0; j < n; j++) *route_out(b, i, at[j]) = products[i][j];
+}
+
+/* Multiplies n rows of a list, whose length is that of whole steps, for out[column][row]. */
+static void multiply_list(const struct engine_matmul_run *run, const struct engine_matmul_block *b,
+                          const struct quant_act *a, const void *const *list, int n,
+                          float out[][LIST])
+{
+    const int step = b->kernel->rows_per_step, most = ENGINE_MATMUL_ACTIVE_ROWS / step * step;
+    const bool one_by_one = step == 1 && !b->kernel->gemv_listed;
+    const size_t row_bytes = (size_t)quant_row_size(b->type, run->p->k);
+    if (b->kernel->gemv_listed) {
+        const struct quant_rows rows = {.list = list,
+                                        .row_bytes = row_bytes,
+                                        .n = (n + step - 1) / step,
+                                        .order = QUANT_ROWS_LISTED};
+        for (int64_t i = 0; i < b->n; i++) b->kernel->gemv_listed(run->p->k, &rows, a + i, out[i]);
+        return;
+    }
+    for (int j = 0, some; j < n; j += some) {
+        float *to[ENGINE_MATMUL_GEMV_COLS];
+        for (int64_t i = 0; i < b->n; i++) to[i] = out[i] + j;
+        some = one_by_one ? 1 : (int)engine_min(most, n - j);
+        if (!one_by_one) {
+            multiply_copies(run, b, a, list + j, some, (int)engine_min(most, n - j - some), to);
+            continue;
+        }
+        if (j + ROWS_AHEAD < n) quant_prefetch(list[j + ROWS_AHEAD], row_bytes);
+        quant_gemv(b->kernel, run->task->cpu->quant.prefetch, run->p->k, list[j], row_bytes, 1,
+                   (int)b->n, a, to);
+    }
 }
 
 void engine_route_active_run(const struct engine_matmul_run *run,
                              const struct engine_matmul_block *b)
 {
-    int64_t at[2][ENGINE_MATMUL_ACTIVE_ROWS], row = 0, n_active = 0;
+    int64_t at[LIST], row = 0, n_active = 0;
     const struct gates gates = {active_at(run, b, 0, 0), active_at(run, b, b->n - 1, 0)};
     for (int64_t r = 0; r < b->n_rows; r++) n_active += is_active(&gates, r);
     if (3 * n_active > b->n_rows) {
@@ -88,12 +118,12 @@ void engine_route_active_run(const struct engine_matmul_run *run,
     struct quant_act a[ENGINE_MATMUL_GEMV_COLS];
     for (int64_t i = 0; i < b->n; i++)
         a[i] = engine_matmul_column_act(run, b->type->act, b->columns[i].x_row);
-    /* whole steps of gemv, whose other rows take as long as a step each */
-    const int step = b->kernel->rows_per_step, most = ENGINE_MATMUL_ACTIVE_ROWS / step * step;
-    int n = next_rows(&gates, b->n_rows, most, &row, at[0]);
-    for (int turn = 0; n > 0; turn ^= 1) {
-        const int n_next = next_rows(&gates, b->n_rows, most, &row, at[turn ^ 1]);
-        multiply_rows(run, b, a, at[turn], n, at[turn ^ 1], n_next);
-        n = n_next;
+    for (int n; (n = next_rows(&gates, b->n_rows, LIST, &row, at)) > 0;) {
+        const void *list[LIST];
+        float products[ENGINE_MATMUL_GEMV_COLS][LIST];
+        for (int j = 0; j < LIST; j++) list[j] = b->w + at[engine_min(j, n - 1)] * b->row_bytes;
+        multiply_list(run, b, a, list, n, products);
+        for (int64_t i = 0; i < b->n; i++)
+            for (int j = 0; j < n; j++) *route_out(b, i, at[j]) = products[i][j];
     }
 }

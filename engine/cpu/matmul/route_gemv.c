@@ -29,8 +29,12 @@ void engine_route_gemv_strided_run(const struct engine_matmul_run *run,
         return;
     }
     const struct cpu_prefetch prefetch = run->task->cpu->quant.prefetch;
-    const struct quant_rows rows = {
-        b->w, (size_t)b->row_bytes, b->n_rows, QUANT_ROWS_STRIDED, b->row_stride, prefetch};
+    const struct quant_rows rows = {.w = b->w,
+                                    .row_bytes = (size_t)b->row_bytes,
+                                    .n = b->n_rows,
+                                    .order = QUANT_ROWS_STRIDED,
+                                    .stride = b->row_stride,
+                                    .prefetch = prefetch};
     struct quant_act a[ENGINE_MATMUL_GEMV_COLS];
     float *out[ENGINE_MATMUL_GEMV_COLS], *rest[ENGINE_MATMUL_GEMV_COLS];
     for (int64_t i = 0; i < b->n; i++) {

@@ -36,7 +36,7 @@ static float element(const struct engine_gpu_map *p, float a, float b)
     case ENGINE_GPU_DIV:
         return a / b;
     case ENGINE_GPU_GLU:
-        return v_unary(p->unary, a) * b;
+        return v_glu(p->unary, a, b);
     case ENGINE_GPU_UNARY:
         return v_unary(p->unary, a);
     case ENGINE_GPU_SCALE:
@@ -46,8 +46,8 @@ static float element(const struct engine_gpu_map *p, float a, float b)
     case ENGINE_GPU_SOFTCAP:
         return softcap(a, p->x);
     case ENGINE_GPU_GLU_CLAMP:
-        return v_unary(p->unary, v_clamp(a, -INFINITY, p->x)) *
-               fmaf(v_clamp(b, -p->x, p->x), 1.0f, p->y);
+        return v_glu(p->unary, v_clamp(a, -INFINITY, p->x),
+                     fmaf(v_clamp(b, -p->x, p->x), 1.0f, p->y));
     case ENGINE_GPU_CLEAR:
         return b == 0.0f ? 0.0f : a;
     case ENGINE_GPU_COPY:

@@ -30,7 +30,7 @@ enum engine_gpu_map_f {
     ENGINE_GPU_SUB,
     ENGINE_GPU_MUL,
     ENGINE_GPU_DIV,
-    ENGINE_GPU_GLU,       /* unary(a) * b */
+    ENGINE_GPU_GLU,       /* unary(a) * b; zeros: v_glu */
     ENGINE_GPU_UNARY,     /* unary(a) */
     ENGINE_GPU_SCALE,     /* fmaf(a, x, y) */
     ENGINE_GPU_CLAMP,     /* between x and y */
