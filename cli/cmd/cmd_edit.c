@@ -13,7 +13,6 @@
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "text/jinja/jinja.h"
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -80,7 +79,7 @@ static bool check_alignment(const struct gguf_kv *kv, struct base_error *err)
     uint32_t value;
     if (!gguf_str_is(kv->key, "general.alignment")) return true;
     memcpy(&value, kv->data, kv->kind == GGUF_U32 ? sizeof value : 0);
-    if (kv->kind == GGUF_U32 && gguf_alignment_valid(le32toh(value))) return true;
+    if (kv->kind == GGUF_U32 && gguf_alignment_valid(value)) return true;
     return base_fail_at(err, BASE_USAGE, "--set", -1,
                         "general.alignment is a u32, a power of two from 8 to 1048576");
 }
