@@ -175,8 +175,9 @@ static ssize_t read_some(int fd, char *piece, struct base_error *err)
 
 size_t cli_mark_size(const char *bytes, size_t size)
 {
-    static const char mark[3] = "\xef\xbb\xbf";
-    return size >= sizeof mark && memcmp(bytes, mark, sizeof mark) == 0 ? sizeof mark : 0;
+    static const char mark[] = "\xef\xbb\xbf";
+    return size >= sizeof mark - 1 && memcmp(bytes, mark, sizeof mark - 1) == 0 ? sizeof mark - 1
+                                                                                : 0;
 }
 
 bool cli_is_utf16(const char *bytes, size_t size)

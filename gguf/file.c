@@ -495,7 +495,8 @@ bool gguf_check_unchanged(const struct gguf_file *file, struct base_error *err)
         char *name = gguf_part_name(file, i, err);
         if (!name) return false;
         const bool changed =
-            stat(name, &st) == 0 && st.st_dev == part->device && st.st_ino == part->inode &&
+            stat(name, &st) == 0 && (uint64_t)st.st_dev == part->device &&
+            st.st_ino == part->inode &&
             ((uint64_t)st.st_size != part->size || base_os_written_ns(&st) != part->written_ns);
         if (changed) base_fail(err, BASE_MODEL, "the file changed while it was read");
         if (changed) base_error_set_file(err, name);

@@ -681,8 +681,8 @@ static int open_source(struct gguf_writer *w, const struct gguf_file *file, int 
     w->source_part = part;
     w->source_fd = name ? open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     free(name);
-    if (w->source_fd >= 0 &&
-        (fstat(w->source_fd, &st) != 0 || st.st_dev != facts.device || st.st_ino != facts.inode)) {
+    if (w->source_fd >= 0 && (fstat(w->source_fd, &st) != 0 ||
+                              (uint64_t)st.st_dev != facts.device || st.st_ino != facts.inode)) {
         close(w->source_fd);
         w->source_fd = -1;
     }

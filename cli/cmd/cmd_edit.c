@@ -225,7 +225,8 @@ static bool read_edits(struct edit *e, struct base_error *err)
 static bool is_there(const struct gguf_file *file, struct stat *st)
 {
     const struct gguf_part_facts part = gguf_part_facts(file, 0);
-    return stat(gguf_path(file), st) == 0 && st->st_dev == part.device && st->st_ino == part.inode;
+    return stat(gguf_path(file), st) == 0 && (uint64_t)st->st_dev == part.device &&
+           st->st_ino == part.inode;
 }
 
 /* Locks the file that will be replaced; waits while another process edits it. File systems without
