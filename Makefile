@@ -148,8 +148,8 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Files of a level of 64-bit ARM are compiled for it: some compilers have its intrinsics only then.
-%_dotprod.o: ALL_CFLAGS += -mcpu=generic+dotprod
-%_i8mm.o: ALL_CFLAGS += -mcpu=generic+dotprod+i8mm
+%_dotprod.o: ALL_CFLAGS += -march=armv8.2-a+dotprod
+%_i8mm.o: ALL_CFLAGS += -march=armv8.2-a+dotprod+i8mm
 
 # Scalar forms of every op and code book, which -O3 unrolls to 0.16 MB more: processors with AVX2 or
 # NEON have kernels instead.
