@@ -10,6 +10,11 @@ PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 DESTDIR ?=
 SAN     ?=
+MACHINE := $(shell $(CC) -dumpmachine)
+# Folders named as a system or a processor hold what differs (base/os.h); those of others are not compiled.
+MACOS   := $(if $(findstring macos,$(MACHINE))$(findstring darwin,$(MACHINE)),yes)
+FOREIGN := $(if $(findstring x86_64,$(MACHINE)),,x86) $(if $(findstring aarch64,$(MACHINE))$(findstring arm64,$(MACHINE)),,arm) \
+           $(if $(MACOS),linux,macos)
 
 comma := ,
 BUILD := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
@@ -33,29 +38,30 @@ ALL_CFLAGS := -std=gnu17 $(CFLAGS) $(WARNINGS) -ffp-contract=off -fno-math-errno
               -fno-trapping-math -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
               -fno-asynchronous-unwind-tables -pthread $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
               -fno-omit-frame-pointer)
-LDFLAGS  += -pthread -Wl,--build-id -Wl,--gc-sections $(if $(SAN),-fsanitize=$(SAN))
+LDFLAGS  += -pthread $(if $(MACOS),-Wl$(comma)-dead_strip,-Wl$(comma)--build-id -Wl$(comma)--gc-sections) $(if $(SAN),-fsanitize=$(SAN))
 LDLIBS   := -lpcre2-8 -lutf8proc -ljansson -ldl -lm
-CLI_LIBS := -ledit # line editing in `infer chat`
+
+# `infer chat` edits lines by libedit. EDIT=no: it reads them as they are typed, without a history.
+EDIT     ?= yes
+EDITS    := $(filter yes,$(EDIT))
+CLI_LIBS := $(if $(EDITS),-ledit)
 
 ROOMS := base quant gguf engine models text sample generate chat lib
 # The .c files of rooms and their floors.
-sources = $(wildcard $(foreach room,$(1),$(room)/*.c $(room)/*/*.c $(room)/*/*/*.c))
+sources = $(foreach file,$(wildcard $(foreach room,$(1),$(room)/*.c $(room)/*/*.c $(room)/*/*/*.c)),\
+            $(if $(filter $(FOREIGN),$(subst /, ,$(file))),,$(file)))
 LIB_SRC  := $(call sources,$(ROOMS))
-# Folders of another machine's instruction sets are not compiled.
-MACHINE := $(shell $(CC) -dumpmachine)
 # Addresses that the loader adjusts take 0.13 MB less in the packed form, which glibc 2.36 and later know.
 hash := \#
 PACKED := $(if $(findstring x86_64,$(MACHINE)),$(shell printf '$(hash)include <features.h>\n$(hash)if __GLIBC_PREREQ(2, 36)\nyes\n$(hash)endif\n' | \
                                                        $(CC) -E -P -x c - 2>/dev/null))
 LDFLAGS += $(if $(findstring yes,$(PACKED)),-Wl$(comma)-z$(comma)pack-relative-relocs)
-FOREIGN := $(if $(findstring x86_64,$(MACHINE)),,x86) $(if $(findstring aarch64,$(MACHINE)),,arm)
-LIB_SRC := $(foreach file,$(LIB_SRC),$(if $(filter $(FOREIGN),$(subst /, ,$(file))),,$(file)))
 # Code for GPUs (docs/gpu.md): compiled by GPU_CC for the program, and by CC for test/emulator.c.
 GPU_SRC := $(wildcard quant/gpu/*.c engine/gpu/device/*.c)
 GPU_OBJ := $(GPU_SRC:%.c=$(BUILD)/%.o) $(BUILD)/test/emulator.o
 GPU_PTX := $(GPU_SRC:%.c=$(BUILD)/%.ptx)
 LIB_SRC := $(filter-out $(GPU_SRC),$(LIB_SRC))
-CLI_SRC  := $(call sources,cli)
+CLI_SRC  := $(filter-out $(if $(EDITS),%/chat_editor_none.c,%/chat_editor.c %/chat_history.c),$(call sources,cli))
 TEST_SRC := $(wildcard test/test_*.c)
 # What measures is not built under sanitizers.
 TOOL_SRC := $(wildcard test/tool_*.c $(if $(SAN),,test/bench/bench_*.c))
@@ -129,7 +135,7 @@ LOADER_OBJ := $(LOADERS:%=$(BUILD)/static/%.o)
 static: $(BUILD)/infer-static
 $(BUILD)/infer-static: $(LOADER_OBJ) $(filter-out $(LOADERS:%=$(BUILD)/%.o),$(CLI_OBJ)) $(BUILD)/libinfer.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) -static-pie $(LDFLAGS) -o $@ $^ $(LDLIBS) $(CLI_LIBS) -ltinfo -lbsd -lmd
+	$(Q)$(CC) -static-pie $(LDFLAGS) -o $@ $^ $(LDLIBS) $(CLI_LIBS) $(if $(EDITS),-ltinfo -lbsd -lmd)
 	$(Q)$(STRIP) $@
 $(LOADER_OBJ): $(BUILD)/static/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -219,7 +225,7 @@ $(FAKE_GPU_TESTS:%=$(BUILD)/test/test_%): $(GPU_OBJ) $(BUILD)/test/fake_cuda.o
 $(foreach test,gpu_kernels $(FAKE_GPU_TESTS),$(eval LDFLAGS_test_$(test) = -rdynamic))
 
 # Rooms' tests have no command line but these files.
-$(BUILD)/test/test_sandbox: $(BUILD)/cli/sandbox.o
+$(BUILD)/test/test_sandbox: $(BUILD)/cli/linux/sandbox_linux.o
 $(BUILD)/test/test_progress: $(BUILD)/cli/progress.o
 $(BUILD)/test/test_bench_ratio: $(BUILD)/cli/out/bench_ratio.o
 $(BUILD)/test/test_cli_policy: $(filter-out %/main.o,$(CLI_OBJ))

@@ -1,5 +1,6 @@
 /* base/cpu.c: the rows of levels and of processor families, and how they are detected. */
 #include "base/cpu.h"
+#include "base/os.h"
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -7,9 +8,6 @@
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
-#if defined(__linux__)
-#include <sys/syscall.h>
-#endif
 
 /* Words of bits that say what a processor has: of x86-64 the registers that CPUID fills, and XCR0,
  * the register states that the operating system saves; of 64-bit ARM the two words that Linux
@@ -28,18 +26,10 @@ enum {
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Linux saves tile registers only for processes that have requested it (arch_prctl,
- * ARCH_REQ_XCOMP_PERM, feature 18), because they enlarge the frame of a signal by 8 KB. */
 static bool allow_tiles(const uint32_t has[N_WORDS])
 {
-#if defined(__linux__)
-    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
     return (has[LEAF7_D] & TILE_FLAGS) == TILE_FLAGS && (has[XCR0] & STATE_TILES) == STATE_TILES &&
-           syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
-#else
-    (void)has;
-    return false;
-#endif
+           base_os_allow_tiles();
 }
 
 static void read_features(uint32_t has[N_WORDS])
@@ -63,20 +53,14 @@ static bool made_by_intel(void)
            d == signature_INTEL_edx;
 }
 #else
-#if defined(__aarch64__) && defined(__linux__)
-#include <sys/auxv.h>
-
 static void read_features(uint32_t has[N_WORDS])
 {
-    has[HWCAP] = (uint32_t)getauxval(AT_HWCAP);
-    has[HWCAP2] = (uint32_t)getauxval(AT_HWCAP2);
-}
+#if defined(__aarch64__)
+    base_os_arm_features(&has[HWCAP], &has[HWCAP2]);
 #else
-static void read_features(uint32_t has[N_WORDS])
-{
     (void)has;
-}
 #endif
+}
 
 static bool made_by_intel(void)
 {

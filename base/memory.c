@@ -1,30 +1,10 @@
-/* base/memory.c: memory by /proc/meminfo and the control groups. See base/memory.h. */
+/* base/memory.c: memory of the machine and of the control groups. See base/memory.h. */
 #include "base/memory.h"
 #include "base/cgroup.h"
+#include "base/os.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void read_machine(const char *root, struct base_memory *m)
-{
-    char path[BASE_SYSTEM_PATH], line[BASE_SYSTEM_LINE];
-    unsigned long long kib;
-    bool has_total = false, has_free = false;
-    if (snprintf(path, sizeof path, "%s/proc/meminfo", root) >= (int)sizeof path) return;
-    FILE *file = fopen(path, "re");
-    while (file && fgets(line, sizeof line, file)) {
-        if (sscanf(line, "MemTotal: %llu", &kib) == 1) {
-            m->total = kib << 10;
-            has_total = true;
-        }
-        if (sscanf(line, "MemAvailable: %llu", &kib) == 1) {
-            m->free = kib << 10;
-            has_free = true;
-        }
-    }
-    if (file) fclose(file);
-    m->known = has_total && has_free;
-}
 
 static bool read_number(const char *root, const char *folder, const char *name, uint64_t *out)
 {
@@ -85,7 +65,7 @@ static void visit_group(void *user, const char *root, const char *folder, int ve
 void base_memory_read(const char *root, struct base_memory *m)
 {
     *m = (struct base_memory){.limit = UINT64_MAX, .left = UINT64_MAX};
-    read_machine(root, m);
+    m->known = base_os_memory(root, &m->total, &m->free);
     m->limits_known = base_cgroup_visit(root, "memory", visit_group, m);
 }
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct base_memory {
-    bool known, limits_known; /* /proc/meminfo; control groups. Otherwise the numbers are 0 */
+    bool known, limits_known; /* of the machine; control groups. Otherwise the numbers are 0 */
     uint64_t total, free;     /* of the machine in bytes; free: available without swapping */
     uint64_t limit;           /* the lowest limit of the control groups; UINT64_MAX: none */
     uint64_t left;            /* the least of limit - use of each group, page cache not counted */

@@ -1,6 +1,7 @@
 /* base/output.c: outputs. See base/output.h. */
 #include "base/output.h"
 #include "base/interrupt.h"
+#include "base/os.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -100,7 +100,7 @@ static uint64_t random_number(void)
 {
     uint64_t number;
     struct timespec now;
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number) return number;
+    if (base_os_random(&number, sizeof number, false)) return number;
     clock_gettime(CLOCK_REALTIME, &now); /* the system has collected too little chance yet */
     return (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec ^ (uint64_t)getpid() << 20;
 }
@@ -270,7 +270,7 @@ bool base_output_write(struct base_output *o, const void *bytes, size_t size,
  * can swap names; otherwise it is replaced. */
 static bool name_file(struct base_output_file *f)
 {
-    if (renameat2(AT_FDCWD, f->temporary, AT_FDCWD, f->path, RENAME_EXCHANGE) == 0) {
+    if (base_os_swap_files(f->temporary, f->path)) {
         f->state = SWAPPED;
         return true;
     }
@@ -284,7 +284,7 @@ static bool name_file(struct base_output_file *f)
 static void restore_file(struct base_output_file *f)
 {
     if (f->state == ADDED) unlink(f->path);
-    if (f->state == SWAPPED) renameat2(AT_FDCWD, f->temporary, AT_FDCWD, f->path, RENAME_EXCHANGE);
+    if (f->state == SWAPPED) base_os_swap_files(f->temporary, f->path);
 }
 
 /* Names all complete files, or none: after a failure the files named before get their old content

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 static inline bool base_add(uint64_t a, uint64_t b, uint64_t *out)
 {
@@ -30,6 +31,14 @@ static inline bool base_align_up(uint64_t n, uint64_t align, uint64_t *out)
     if (__builtin_add_overflow(n, align - 1, &sum)) return false;
     *out = sum & ~(align - 1);
     return true;
+}
+
+/* realloc to `count` items; NULL if there is no memory, and then the array is unchanged. */
+static inline void *base_resize(void *array, uint64_t count, size_t size)
+{
+    uint64_t bytes;
+    return base_mul(count, size, &bytes) && bytes <= SIZE_MAX ? realloc(array, (size_t)bytes)
+                                                              : NULL;
 }
 
 #endif

@@ -16,4 +16,12 @@ size_t base_utf8_encode(int32_t code, char *out);
  * but incomplete. A stream writes these bytes together with the rest of their sequence. */
 size_t base_utf8_open_tail(const char *s, size_t size);
 
+/* Returns the last byte of text[size] that is `byte`, NULL if there is none. */
+static inline const char *base_find_last(const char *text, char byte, size_t size)
+{
+    while (size > 0)
+        if (text[--size] == byte) return text + size;
+    return NULL;
+}
+
 #endif

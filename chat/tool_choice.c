@@ -9,6 +9,7 @@
  * Their common text at both ends does not belong to the call; the rest is a text with a name and an
  * object of arguments. */
 #include "chat/tool_choice.h"
+#include "base/utf8.h"
 #include "text/chat/reply.h"
 #include "text/json/json_load.h"
 #include "text/json/json_number.h"
@@ -76,7 +77,7 @@ static void cut_common(const struct base_buffer *with, const struct base_buffer 
     size_t from = 0, to = 0;
     const size_t most = with->size < without->size ? with->size : without->size;
     while (from < most && a[from] == b[from]) from++;
-    const char *open = from ? memrchr(a, '<', from) : NULL;
+    const char *open = from ? base_find_last(a, '<', from) : NULL;
     if (open && !memchr(open, '>', (size_t)(a + from - open))) from = (size_t)(open - a);
     while (to < most - from && a[with->size - 1 - to] == b[without->size - 1 - to]) to++;
     const char *tail = a + with->size - to, *close = to ? memchr(tail, '>', to) : NULL;

@@ -1,5 +1,6 @@
 /* cli/adapters.c: the files of --lora and --control-vector. See cli/adapters.h. */
 #include "cli/adapters.h"
+#include "base/utf8.h"
 #include "cli/system.h"
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 /* Cuts the part after the last colon off text[*n] if it is a finite number. */
 static void cut_scale(const char *text, size_t *n, float *scale)
 {
-    const char *colon = memrchr(text, ':', *n);
+    const char *colon = base_find_last(text, ':', *n);
     char *end;
     if (!colon || colon == text) return;
     const float x = strtof(colon + 1, &end);
@@ -24,7 +25,7 @@ static void cut_scale(const char *text, size_t *n, float *scale)
 /* Cuts the part after the last colon off text[*n] if it is a range of layers. */
 static void cut_range(const char *text, size_t *n, uint32_t *first, uint32_t *last)
 {
-    const char *colon = memrchr(text, ':', *n);
+    const char *colon = base_find_last(text, ':', *n);
     unsigned long from, to;
     int used = 0;
     if (!colon || colon == text || sscanf(colon + 1, "%6lu-%6lu%n", &from, &to, &used) != 2 ||

@@ -1,16 +1,16 @@
 /* cli/generation.c: makes a request from the options. See cli/generation.h. */
 #include "cli/generation.h"
+#include "base/os.h"
 #include "chat/tool_choice.h"
 #include "cli/constrain.h"
 #include "cli/system.h"
-#include <sys/random.h>
 
 bool cli_seed_pick(int64_t given, uint64_t *seed, struct base_error *err)
 {
     uint32_t drawn;
     *seed = (uint64_t)given;
     if (given >= 0) return true;
-    if (getrandom(&drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn)
+    if (!base_os_random(&drawn, sizeof drawn, true))
         return base_fail_at(err, BASE_FAILED, "--seed", -1, "the system returned no random number");
     *seed = drawn;
     return true;

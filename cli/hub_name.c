@@ -1,6 +1,7 @@
 /* cli/hub_name.c: names on a hub, and records of them. See cli/hub_name.h. */
 #include "cli/hub_name.h"
 #include "base/interrupt.h"
+#include "base/os.h"
 #include "base/output.h"
 #include "base/utf8.h"
 #include "cli/system.h"
@@ -266,11 +267,6 @@ size_t cli_model_name_size(const char *name)
 static const char first_line[] = CLI_ORIGIN_BEGIN "1", ending[] = ".origin";
 enum { LINE_REPOSITORY = 1, LINE_REVISION, LINE_PATH, LINE_QUANT, LINE_FILES };
 
-static long long time_of(const struct stat *st)
-{
-    return (long long)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
-}
-
 /* Returns whether the files have the recorded sizes and times. */
 static bool is_unchanged(int folder, char *line)
 {
@@ -283,7 +279,7 @@ static bool is_unchanged(int folder, char *line)
         if (next) *next++ = '\0';
         if (sscanf(line, "%llu %lld %n", &size, &time, &at) != 2 || at == 0 ||
             fstatat(folder, line + at, &st, 0) != 0 || (unsigned long long)st.st_size != size ||
-            time_of(&st) != time)
+            (long long)base_os_written_ns(&st) != time)
             return false;
         line = next;
     }
@@ -374,7 +370,7 @@ void cli_origin_write(const struct cli_hub_name *n, const char *path, const char
         ok = !file.failed && stat(file.data, &st) == 0;
         if (ok)
             base_buffer_add_format(&text, "%llu %lld %s\n", (unsigned long long)st.st_size,
-                                   time_of(&st), names[i]);
+                                   (long long)base_os_written_ns(&st), names[i]);
     }
     base_buffer_clear(&file);
     base_buffer_add_format(&file, "%s/%s%s", folder, names[0], ending);

@@ -1,5 +1,6 @@
 /* cli/hwinfo.c: reads /proc and /sys. See cli/hwinfo.h. */
 #include "cli/hwinfo.h"
+#include "base/os.h"
 #include "engine/cpu/threads.h"
 #include "engine/engine.h"
 #include <stdio.h>
@@ -35,25 +36,12 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* Reads processor 0; the others have the same lines. */
 static void read_cpu(struct cli_machine *m)
 {
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    char line[LINE_SIZE];
-    m->features_known = file != NULL;
-    while (file && fgets(line, sizeof line, file) && line[0] != '\n') {
-        line[strcspn(line, "\n")] = '\0';
-        char *value = strchr(line, ':');
-        if (!value || value[1] == '\0') continue;
-        if (strncmp(line, "model name", 10) == 0)
-            snprintf(m->cpu, sizeof m->cpu, "%.*s", (int)sizeof m->cpu - 1, value + 2);
-        if (strncmp(line, "flags", 5) != 0 && strncmp(line, "Features", 8) != 0) continue;
-        for (size_t i = 0; i < sizeof known_features / sizeof *known_features; i++)
-            if (has_word(value + 2, known_features[i]))
-                m->feature[m->n_features++] = known_features[i];
-        break;
-    }
-    if (file) fclose(file);
+    char features[LINE_SIZE];
+    m->features_known = base_os_cpu_text(m->cpu, sizeof m->cpu, features, sizeof features);
+    for (size_t i = 0; i < sizeof known_features / sizeof *known_features; i++)
+        if (has_word(features, known_features[i])) m->feature[m->n_features++] = known_features[i];
 }
 
 /* Reads the word in brackets, as in "always [madvise] never". */

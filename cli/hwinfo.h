@@ -15,7 +15,7 @@ struct cli_machine {
     char cpu[128];                        /* "AMD EPYC 9R14" */
     const char *feature[CLI_FEATURE_MAX]; /* features that kernels use, as the system names them */
     int n_features;                       /* their number */
-    bool features_known;                  /* /proc/cpuinfo could be read */
+    bool features_known;                  /* the system names features */
     int online, allowed, cores;           /* processors; in the affinity mask; cores among these */
     int quota;   /* processors by control groups; 0: no limit; -1: unknown */
     int threads; /* default number of threads */

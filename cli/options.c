@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+extern char **environ; /* which POSIX lets programs declare */
+
 enum { NAME_MAX_SIZE = CLI_NAME_SIZE };
 
 enum origin { FROM_DEFAULT, FROM_LINE, FROM_ENVIRONMENT };

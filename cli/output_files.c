@@ -17,7 +17,7 @@ static bool is_model(const struct stat *file, const struct gguf_file *model)
 {
     for (int i = 0; model && i < gguf_part_count(model); i++) {
         const struct gguf_part_facts part = gguf_part_facts(model, i);
-        if (part.device == file->st_dev && part.inode == file->st_ino) return true;
+        if (part.device == (uint64_t)file->st_dev && part.inode == file->st_ino) return true;
     }
     return false;
 }

@@ -1,6 +1,7 @@
 /* cli/progress.c: shows how far long work is. See cli/progress.h. */
 #include "cli/progress.h"
 #include "base/clock.h"
+#include "base/os.h"
 #include "base/output.h"
 #include <signal.h>
 #include <stdarg.h>
@@ -9,10 +10,6 @@
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
-
-#ifndef sigev_notify_thread_id /* not declared by older C libraries */
-#define sigev_notify_thread_id _sigev_un._tid
-#endif
 
 enum {
     FIRST_MS = 1000,
@@ -181,7 +178,7 @@ static struct {
     volatile sig_atomic_t hidden;    /* other output has begun */
     size_t columns;                  /* of the line on the terminal; 0: none */
     bool runs;
-    timer_t timer; /* if it runs */
+    struct base_os_timer timer; /* if it runs */
 } progress_state;
 
 static uint64_t now_ms(void)
@@ -212,7 +209,7 @@ static void show(int number, siginfo_t *info, void *context)
     size_t columns;
     (void)number;
     (void)context;
-    if (info->si_code != SI_TIMER || progress_state.hidden) return;
+    if (!base_os_timer_sent(info) || progress_state.hidden) return;
     const uint64_t done = done_now();
     v->ms = now_ms() - progress_state.start;
     if (done != v->done) v->ms_done = v->ms;
@@ -235,16 +232,7 @@ void cli_progress_begin(const char *what, const char *unit, uint64_t total)
     progress_state.done = progress_state.origin = 0;
     progress_state.start = now_ms();
     progress_state.count = NULL;
-    const struct itimerspec times = {.it_value.tv_sec = FIRST_MS / 1000,
-                                     .it_interval.tv_nsec = EACH_MS * 1000000L};
-    struct sigaction action = {.sa_sigaction = show, .sa_flags = SA_SIGINFO | SA_RESTART};
-    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMIN};
-    event.sigev_notify_thread_id = gettid();
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGRTMIN, &action, NULL);
-    if (timer_create(CLOCK_MONOTONIC, &event, &progress_state.timer) != 0) return;
-    progress_state.runs = true;
-    timer_settime(progress_state.timer, 0, &times, NULL);
+    progress_state.runs = base_os_timer_start(&progress_state.timer, show, FIRST_MS, EACH_MS);
 }
 
 void cli_progress_set(uint64_t done)
@@ -304,7 +292,7 @@ void cli_progress_show(void)
 void cli_progress_end(void)
 {
     if (!progress_state.runs) return;
-    timer_delete(progress_state.timer);
+    base_os_timer_stop(&progress_state.timer);
     progress_state.runs = false;
     cli_progress_hide();
     cli_progress_show();

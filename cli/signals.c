@@ -140,7 +140,7 @@ static void install(int number, void (*handler)(int))
 void cli_signals_init(void)
 {
     static const int ends[] = {SIGHUP,  SIGQUIT, SIGTERM,   SIGPIPE, SIGALRM, SIGUSR1,
-                               SIGUSR2, SIGXCPU, SIGVTALRM, SIGPROF, SIGPOLL};
+                               SIGUSR2, SIGXCPU, SIGVTALRM, SIGPROF, SIGIO};
     struct sigaction bus = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
     sigemptyset(&bus.sa_mask);
     signal_state.maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);

@@ -2,13 +2,13 @@
 #include "cli/system.h"
 #include "base/clock.h"
 #include "base/interrupt.h"
+#include "base/os.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,6 @@ enum { STACK_MIN = 512 << 10, STACK_USUAL = 8 << 20 };
 static bool raise_stack(struct base_error *err)
 {
     struct rlimit limit;
-    pthread_attr_t attributes;
     if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= STACK_MIN) return true;
     const unsigned long long was = limit.rlim_cur >> 10;
     limit.rlim_cur = STACK_USUAL;
@@ -36,10 +35,7 @@ static bool raise_stack(struct base_error *err)
         return base_fail(err, BASE_NO_MEMORY,
                          "the stack is limited to %llu kB (ulimit -s): %d kB are needed", was,
                          STACK_MIN >> 10);
-    if (pthread_attr_init(&attributes) != 0) return true;
-    if (pthread_attr_setstacksize(&attributes, limit.rlim_cur) == 0)
-        pthread_setattr_default_np(&attributes);
-    pthread_attr_destroy(&attributes);
+    base_os_stack_size(limit.rlim_cur);
     return true;
 }
 
@@ -179,8 +175,9 @@ static ssize_t read_some(int fd, char *piece, struct base_error *err)
 
 size_t cli_mark_size(const char *bytes, size_t size)
 {
-    static const char mark[3] = "\xef\xbb\xbf";
-    return size >= sizeof mark && memcmp(bytes, mark, sizeof mark) == 0 ? sizeof mark : 0;
+    static const char mark[] = "\xef\xbb\xbf";
+    return size >= sizeof mark - 1 && memcmp(bytes, mark, sizeof mark - 1) == 0 ? sizeof mark - 1
+                                                                                : 0;
 }
 
 bool cli_is_utf16(const char *bytes, size_t size)

@@ -7,6 +7,7 @@
  * safe. */
 #include "gguf/gguf.h"
 
+#include "base/os.h"
 #include "base/size.h"
 #include "gguf/cursor.h"
 #include "gguf/part.h"
@@ -59,18 +60,13 @@ static bool check_regular(const struct stat *st, struct base_error *err)
     return base_fail(err, BASE_MODEL, "this is %s; a model must be a regular file", what);
 }
 
-static int64_t nanoseconds(const struct timespec *t)
-{
-    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
-}
-
 /* Maps the open file. An empty file is not an error here: it maps to no bytes. */
 static bool map_descriptor(int fd, struct gguf_part_facts *to, struct base_error *err)
 {
     struct stat st;
     if (fstat(fd, &st) != 0) return fail_system(err, "examine");
     if (!check_regular(&st, err)) return false;
-    const int64_t changed = nanoseconds(&st.st_ctim), written = nanoseconds(&st.st_mtim);
+    const int64_t changed = base_os_changed_ns(&st), written = base_os_written_ns(&st);
     *to = (struct gguf_part_facts){.size = (uint64_t)st.st_size,
                                    .device = st.st_dev,
                                    .inode = st.st_ino,
@@ -83,7 +79,7 @@ static bool map_descriptor(int fd, struct gguf_part_facts *to, struct base_error
     if (map == MAP_FAILED) return fail_system(err, "map");
     /* If the file system supports it, the kernel then reads pages that are not cached yet as huge
      * pages: one page fault per 2 MB, in this process and in every later one that maps the file. */
-    (void)madvise(map, (size_t)to->size, MADV_HUGEPAGE);
+    base_os_huge_pages(map, (size_t)to->size);
     to->bytes = map;
     return true;
 }
@@ -231,7 +227,7 @@ static bool move_tensors(struct gguf_file *file, struct gguf_part *part, struct 
     uint64_t count = file->tensor_count + part->tensor_count;
     if (count > file->tensor_room) { /* doubling keeps the time linear in the number of parts */
         const uint64_t room = count > 2 * file->tensor_room ? count : 2 * file->tensor_room;
-        struct gguf_tensor *joined = reallocarray(file->tensor, room, sizeof *joined);
+        struct gguf_tensor *joined = base_resize(file->tensor, room, sizeof *joined);
         if (!joined) return base_fail(err, BASE_NO_MEMORY, "no memory for the list of tensors");
         file->tensor = joined;
         file->tensor_room = room;
@@ -253,7 +249,7 @@ static bool extend_part(struct gguf_part *part, int number, struct base_error *e
     char *room = mmap(NULL, end, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) return fail_system(err, "reserve addresses for the data");
     void *bytes = (void *)(uintptr_t)part->bytes;
-    if (mremap(bytes, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, room) == MAP_FAILED) {
+    if (!base_os_map_move(bytes, size, room)) {
         munmap(room, end);
         return fail_system(err, "move the mapping");
     }
@@ -499,8 +495,9 @@ bool gguf_check_unchanged(const struct gguf_file *file, struct base_error *err)
         char *name = gguf_part_name(file, i, err);
         if (!name) return false;
         const bool changed =
-            stat(name, &st) == 0 && st.st_dev == part->device && st.st_ino == part->inode &&
-            ((uint64_t)st.st_size != part->size || nanoseconds(&st.st_mtim) != part->written_ns);
+            stat(name, &st) == 0 && (uint64_t)st.st_dev == part->device &&
+            st.st_ino == part->inode &&
+            ((uint64_t)st.st_size != part->size || base_os_written_ns(&st) != part->written_ns);
         if (changed) base_fail(err, BASE_MODEL, "the file changed while it was read");
         if (changed) base_error_set_file(err, name);
         free(name);

@@ -58,7 +58,7 @@ bool gguf_alignment_valid(uint64_t alignment)
 static bool grow(void **array, uint64_t count, size_t record_size, struct gguf_cursor *c)
 {
     if (count & (count - 1)) return true; /* the array is full only at 0 and at powers of two */
-    void *bigger = reallocarray(*array, count ? count * 2 : 1, record_size);
+    void *bigger = base_resize(*array, count ? count * 2 : 1, record_size);
     if (!bigger) {
         c->failed = true;
         return base_fail(c->err, BASE_NO_MEMORY, "no memory for the file's directory");

@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/checksum.h"
 #include "base/interrupt.h"
+#include "base/os.h"
 #include "base/size.h"
 #include "gguf/cursor.h"
 #include "gguf/part.h"
@@ -117,13 +118,11 @@ void gguf_writer_free(struct gguf_writer *w)
 
 static void add_u32(struct base_buffer *b, uint32_t value)
 {
-    value = htole32(value);
     base_buffer_add(b, &value, sizeof value);
 }
 
 static void add_u64(struct base_buffer *b, uint64_t value)
 {
-    value = htole64(value);
     base_buffer_add(b, &value, sizeof value);
 }
 
@@ -144,7 +143,7 @@ static bool fail_memory(struct gguf_writer *w)
 static bool grow(struct gguf_writer *w, void **array, uint64_t count, size_t record_size)
 {
     if (count & (count - 1)) return true; /* full only at 0 and at powers of two */
-    void *bigger = reallocarray(*array, count ? count * 2 : 1, record_size);
+    void *bigger = base_resize(*array, count ? count * 2 : 1, record_size);
     if (!bigger) return fail_memory(w);
     *array = bigger;
     return true;
@@ -410,8 +409,8 @@ static bool find_alignment(struct gguf_writer *w)
     if (!entry) return true;
     uint32_t field[2] = {0, 0}; /* type, value */
     if (entry->value.size == sizeof field) memcpy(field, entry->value.data, sizeof field);
-    w->alignment = le32toh(field[1]);
-    if (le32toh(field[0]) == GGUF_U32 && gguf_alignment_valid(w->alignment)) return true;
+    w->alignment = field[1];
+    if (field[0] == GGUF_U32 && gguf_alignment_valid(w->alignment)) return true;
     return base_fail_at(&w->error, BASE_FAILED, alignment_key.data, -1,
                         "must be a u32, a power of two from %d to %d", GGUF_MIN_ALIGNMENT,
                         GGUF_MAX_ALIGNMENT);
@@ -426,7 +425,7 @@ static void add_entry(struct base_buffer *head, const struct out_entry *entry)
 
 static void add_u16_key(struct base_buffer *head, const char *key, uint32_t value)
 {
-    const uint16_t bytes = htole16((uint16_t)value);
+    const uint16_t bytes = (uint16_t)value;
     add_str(head, key, strlen(key));
     add_u32(head, GGUF_U16);
     base_buffer_add(head, &bytes, sizeof bytes);
@@ -682,23 +681,23 @@ static int open_source(struct gguf_writer *w, const struct gguf_file *file, int 
     w->source_part = part;
     w->source_fd = name ? open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     free(name);
-    if (w->source_fd >= 0 &&
-        (fstat(w->source_fd, &st) != 0 || st.st_dev != facts.device || st.st_ino != facts.inode)) {
+    if (w->source_fd >= 0 && (fstat(w->source_fd, &st) != 0 ||
+                              (uint64_t)st.st_dev != facts.device || st.st_ino != facts.inode)) {
         close(w->source_fd);
         w->source_fd = -1;
     }
     return w->source_fd;
 }
 
-/* Copies whole units by copy_file_range, with which file systems may share them. Returns the number
- * of bytes copied, 0 if the kernel does not support it. */
+/* Copies whole units in a way that file systems may share them. Returns the number
+ * of bytes copied, 0 if the system does not support it. */
 static uint64_t copy_units(struct gguf_writer *w, int fd, uint64_t from, uint64_t size)
 {
     off_t at = (off_t)from;
     uint64_t left = size / COPY_UNIT * COPY_UNIT;
     while (left > 0 && !base_interrupted()) {
-        const ssize_t n = copy_file_range(fd, &at, w->file.fd, NULL,
-                                          left < COPY_STEP ? left : (size_t)COPY_STEP, 0);
+        const ssize_t n =
+            base_os_copy_shared(fd, &at, w->file.fd, left < COPY_STEP ? left : (size_t)COPY_STEP);
         if (n <= 0) break;
         left -= (uint64_t)n;
         w->written += (uint64_t)n;
@@ -706,7 +705,7 @@ static uint64_t copy_units(struct gguf_writer *w, int fd, uint64_t from, uint64_
     return (uint64_t)at - from;
 }
 
-/* Copies by copy_file_range if source and target have the same offset in a unit: only then can a
+/* Copies so if source and target have the same offset in a unit: only then can a
  * file system share bytes. Otherwise larger writes are faster. */
 static bool copy_shared(struct gguf_writer *w, const struct gguf_file *file,
                         const struct gguf_tensor *t, uint64_t *done)

@@ -1,6 +1,5 @@
 /* quant/data.c: elements of the types without arithmetic: integers, F64. */
 #include "quant/quant.h"
-#include <endian.h>
 #include <string.h>
 
 static double load_f64(uint64_t bits)
@@ -17,7 +16,6 @@ bool quant_data_read(const struct quant_type *type, int64_t first, int64_t n, co
     for (int64_t i = 0; i < n; i++, at += type->block_bytes) {
         uint64_t bits = 0; /* little-endian: shorter elements fill the low bytes */
         memcpy(&bits, at, type->block_bytes < 8 ? type->block_bytes : 8);
-        bits = le64toh(bits);
         switch (type->id) {
         case QUANT_I8:
             out[i] = (int8_t)bits;

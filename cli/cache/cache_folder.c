@@ -1,5 +1,6 @@
 /* cli/cache/cache_folder.c: the folder of the prefix cache. See cli/cache/cache_folder.h. */
 #include "cli/cache/cache_folder.h"
+#include "base/os.h"
 #include "cli/cache/cache_entry.h"
 #include "cli/user_folder.h"
 #include <dirent.h>
@@ -50,11 +51,6 @@ static bool is_entry(const char *name)
     return true;
 }
 
-static int64_t time_of(const struct stat *st)
-{
-    return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
-}
-
 /* Removes an incomplete entry unless a process has locked it. */
 static void remove_left_over(int folder, const char *name)
 {
@@ -64,7 +60,7 @@ static void remove_left_over(int folder, const char *name)
     const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && cli_user_owns(&st) &&
-        st.st_mtim.tv_sec < time(NULL) - OLD_SECONDS && cli_cache_is_marked(fd) &&
+        st.st_mtime < time(NULL) - OLD_SECONDS && cli_cache_is_marked(fd) &&
         flock(fd, LOCK_EX | LOCK_NB) == 0)
         unlinkat(folder, name, 0);
     close(fd);
@@ -88,7 +84,7 @@ static void add_file(struct cli_cache_folder *f, const char *name)
     struct cli_cache_file *file = &f->file[f->count++];
     memcpy(file->name, name, strlen(name) + 1);
     file->size = st.st_size > 0 ? (uint64_t)st.st_size : 0;
-    file->used_ns = time_of(&st);
+    file->used_ns = base_os_written_ns(&st);
     f->n_left++;
     f->bytes += file->size;
 }

@@ -1,9 +1,7 @@
 /* cli/cache/cache_key.c: computes the key of stored sequences. See cli/cache/cache_key.h. */
 #include "cli/cache/cache_key.h"
+#include "base/os.h"
 #include "cli/model_hash.h"
-#include <elf.h>
-#include <gnu/libc-version.h>
-#include <link.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,39 +9,6 @@ enum {
     SMALL_BYTES = 4 << 20, /* the largest model of which all bytes are hashed */
     YOUNG_SECONDS = 2
 };
-
-/* ---- The program ---- */
-
-/* Appends the build id of the program, which is the first object in the list. */
-static int find_build_id(struct dl_phdr_info *object, size_t size, void *user)
-{
-    struct base_buffer *out = user;
-    (void)size;
-    for (int i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
-        if (segment->p_type != PT_NOTE) continue;
-        const char *at = (const char *)(uintptr_t)(object->dlpi_addr + segment->p_vaddr);
-        const char *end = at + segment->p_memsz;
-        while (at < end && (size_t)(end - at) > sizeof(ElfW(Nhdr))) {
-            const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)(const void *)at;
-            const char *name = at + sizeof *note, *id = name + (note->n_namesz + 3) / 4 * 4;
-            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
-                memcmp(name, "GNU", 4) == 0)
-                base_buffer_add(out, id, note->n_descsz);
-            at = id + (note->n_descsz + 3) / 4 * 4;
-        }
-    }
-    return 1;
-}
-
-static bool add_program(struct base_buffer *out)
-{
-    const size_t before = out->size;
-    dl_iterate_phdr(find_build_id, out);
-    const bool found = out->size > before;
-    base_buffer_add_format(out, "\n%s\n", gnu_get_libc_version());
-    return found;
-}
 
 /* ---- The model and its adapters ---- */
 
@@ -101,7 +66,7 @@ bool cli_cache_key(const struct cli_values *values, const struct cli_model *mode
     struct base_buffer text = BASE_BUFFER_INIT;
     struct base_sha256 h;
     *why = "not enough memory";
-    if (!add_program(&text))
+    if (!base_os_program_id(&text))
         *why = "the program was linked without a build id";
     else if (!add_file(model->file, &text))
         *why = "the model's file has just changed";

@@ -13,7 +13,6 @@
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "text/jinja/jinja.h"
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -80,7 +79,7 @@ static bool check_alignment(const struct gguf_kv *kv, struct base_error *err)
     uint32_t value;
     if (!gguf_str_is(kv->key, "general.alignment")) return true;
     memcpy(&value, kv->data, kv->kind == GGUF_U32 ? sizeof value : 0);
-    if (kv->kind == GGUF_U32 && gguf_alignment_valid(le32toh(value))) return true;
+    if (kv->kind == GGUF_U32 && gguf_alignment_valid(value)) return true;
     return base_fail_at(err, BASE_USAGE, "--set", -1,
                         "general.alignment is a u32, a power of two from 8 to 1048576");
 }
@@ -226,7 +225,8 @@ static bool read_edits(struct edit *e, struct base_error *err)
 static bool is_there(const struct gguf_file *file, struct stat *st)
 {
     const struct gguf_part_facts part = gguf_part_facts(file, 0);
-    return stat(gguf_path(file), st) == 0 && st->st_dev == part.device && st->st_ino == part.inode;
+    return stat(gguf_path(file), st) == 0 && (uint64_t)st->st_dev == part.device &&
+           st->st_ino == part.inode;
 }
 
 /* Locks the file that will be replaced; waits while another process edits it. File systems without

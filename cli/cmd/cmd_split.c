@@ -128,7 +128,7 @@ static bool check_named(const struct gguf_file *in, const struct cli_values *val
         }
         for (; ok && k < n_parts; k++) {
             const struct gguf_part_facts part = gguf_part_facts(in, k);
-            if (part.device == st.st_dev && part.inode == st.st_ino) break;
+            if (part.device == (uint64_t)st.st_dev && part.inode == st.st_ino) break;
         }
         if (ok && k == n_parts)
             ok = base_fail(err, BASE_USAGE, "is not a part of the model of %s",

@@ -264,7 +264,8 @@ static bool check_sum(struct verify *v, const struct cli_values *values, struct 
     struct gguf_part_facts part;
     do {
         part = gguf_part_facts(v->file, --named);
-    } while (named > 0 && !(is_there && part.device == st.st_dev && part.inode == st.st_ino));
+    } while (named > 0 &&
+             !(is_there && part.device == (uint64_t)st.st_dev && part.inode == st.st_ino));
     base_sha256_init(&h);
     hash_bytes(&h, part.bytes, part.size);
     base_sha256_hex(&h, sum);

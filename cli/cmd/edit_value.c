@@ -7,7 +7,6 @@
 #include "cli/cmd/edit_value.h"
 #include "text/json/json_number.h"
 #include "text/json/json_parse.h"
-#include <endian.h>
 #include <errno.h>
 #include <float.h>
 #include <math.h>
@@ -83,7 +82,7 @@ static bool parse_integer(const char *text, struct integer *out)
 /* Appends the low bytes: the file is little-endian. */
 static void add_integer(struct base_buffer *b, struct integer x, enum gguf_kind kind)
 {
-    const uint64_t bits = htole64(x.bits);
+    const uint64_t bits = x.bits;
     base_buffer_add(b, &bits, gguf_kind_size(kind));
 }
 

@@ -1,6 +1,7 @@
 /* cli/cmd/imatrix_combine.c: the sum of importance matrices. See cli/cmd/imatrix_combine.h. */
 #include "cli/cmd/imatrix_combine.h"
 #include "base/interrupt.h"
+#include "base/size.h"
 #include "cli/imatrix.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
@@ -66,7 +67,7 @@ static bool add(struct cli_imatrix_sums *item, const struct gguf_tensor *sums,
 static bool add_file(struct combined *c, const struct gguf_file *file, struct base_error *err)
 {
     const uint64_t n_tensors = gguf_tensor_count(file), n_old = c->n, end = sizeof sums_end - 1;
-    struct cli_imatrix_sums *more = reallocarray(c->item, c->n + n_tensors + 1, sizeof *c->item);
+    struct cli_imatrix_sums *more = base_resize(c->item, c->n + n_tensors + 1, sizeof *c->item);
     bool any = false;
     if (!more) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of tensors");
     c->item = more;

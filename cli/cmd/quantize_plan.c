@@ -1,5 +1,6 @@
 /* cli/cmd/quantize_plan.c: types, mixes and fallbacks. See cli/cmd/quantize_plan.h. */
 #include "cli/cmd/quantize_plan.h"
+#include "base/os.h"
 #include <ctype.h>
 #include <pcre2.h>
 #include <stdio.h>
@@ -273,7 +274,7 @@ static bool set_ranks(struct cli_quantize_plan *p, struct base_error *err)
         return base_fail(err, BASE_NO_MEMORY, "not enough memory for a plan");
     }
     for (uint64_t i = 0; i < count; i++) order[i] = i;
-    qsort_r(order, count, sizeof *order, by_layer, (void *)p->file);
+    base_os_sort(order, count, sizeof *order, by_layer, (void *)p->file);
     for (uint64_t i = 0; i < count; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(p->file, order[i]);
         const unsigned role = role_of(t->name);

@@ -1,7 +1,6 @@
 /* cli/out/gguf_text.c: formats values of a model file as text. See cli/out/gguf_text.h. */
 #include "cli/out/gguf_text.h"
 #include "base/utf8.h"
-#include <endian.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -64,7 +63,7 @@ void cli_gguf_add_item(struct base_buffer *out, bool json, const struct gguf_fil
         break;
     case GGUF_U64:
         memcpy(&number, (const char *)kv->data + i * sizeof number, sizeof number);
-        base_buffer_add_format(out, "%" PRIu64, le64toh(number));
+        base_buffer_add_format(out, "%" PRIu64, number);
         break;
     case GGUF_ARRAY:
         base_buffer_add_text(out, json ? "null" : "[...]");

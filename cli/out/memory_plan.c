@@ -1,10 +1,10 @@
 /* cli/out/memory_plan.c: --plan. See cli/out/memory_plan.h. */
 #include "cli/out/memory_plan.h"
 #include "base/memory.h"
+#include "base/os.h"
 #include "cli/draft_model.h"
 #include "cli/gpu_layers.h"
 #include "cli/system.h"
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ void cli_plan_probe_open(struct cli_plan_probe *p)
     base_memory_read("", &memory);
     p->room_known = base_memory_room(&memory, &p->room);
     p->program = 0;
-    p->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    p->statm = base_os_resident_open();
 }
 
 void cli_plan_probe_close(struct cli_plan_probe *p)
@@ -30,12 +30,7 @@ void cli_plan_probe_close(struct cli_plan_probe *p)
 static uint64_t resident_bytes(const struct cli_plan_probe *p)
 {
     enum { STEP = 4 * 1000 * 1000 };
-    unsigned long long size, resident;
-    char line[128];
-    const ssize_t n = p->statm >= 0 ? pread(p->statm, line, sizeof line - 1, 0) : -1;
-    line[n > 0 ? n : 0] = '\0';
-    if (sscanf(line, "%llu %llu", &size, &resident) != 2) return 0;
-    const uint64_t bytes = resident * (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t bytes = base_os_resident(p->statm);
     return (bytes + STEP - 1) / STEP * STEP;
 }
 

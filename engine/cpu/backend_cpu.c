@@ -3,6 +3,7 @@
  * One pool job runs the whole graph: each worker executes the list of steps and computes its share
  * of each; the plan has the barriers. No function allocates after buffer_new. */
 #include "base/interrupt.h"
+#include "base/os.h"
 #include "base/size.h"
 #include "engine/backend.h"
 #include "engine/cpu/cpu_device.h"
@@ -29,7 +30,7 @@ static bool new_pages(uint64_t size, struct engine_buffer *out)
     if (!base_align_up(size ? size : 1, align, &bytes)) return false;
     out->base = aligned_alloc(align, bytes);
     if (!out->base) return false;
-    if (huge) (void)madvise(out->base, bytes, MADV_HUGEPAGE);
+    if (huge) base_os_huge_pages(out->base, bytes);
     memset(out->base, 0, size);
     return true;
 }

@@ -9,18 +9,14 @@
  * programs run (or more threads than processors) they become short, because the thread that changes
  * the counter may need the processor that a long spin occupies. */
 #include "engine/cpu/pool.h"
+#include "base/os.h"
 #include "base/size.h"
 #include "engine/cpu/threads.h"
-#include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum {
     POOL_MAX_THREADS = 1024,
@@ -80,9 +76,7 @@ static void pause_cpu(void)
 static void event_raise(struct event *s)
 {
     atomic_fetch_add(&s->count, 1);
-    if (atomic_load(&s->sleepers) > 0) {
-        syscall(SYS_futex, &s->count, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-    }
+    if (atomic_load(&s->sleepers) > 0) base_os_wake_all(&s->count);
 }
 
 /* True if the counter changed from `old` within *spins pauses; adapts *spins. If hurry is not NULL,
@@ -106,9 +100,7 @@ static void event_wait(struct event *e, uint32_t old, int *spins, const atomic_b
 {
     if (spin_wait(e, old, spins, hurry)) return;
     atomic_fetch_add(&e->sleepers, 1);
-    while (atomic_load(&e->count) == old) {
-        syscall(SYS_futex, &e->count, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
-    }
+    while (atomic_load(&e->count) == old) base_os_wait(&e->count, old);
     atomic_fetch_sub(&e->sleepers, 1);
 }
 
@@ -183,7 +175,7 @@ static void pin_thread(pthread_t thread, const struct engine_cpus *allowed, int 
         if (!engine_cpus_has(allowed, cpu) || left-- > 0) continue;
         struct engine_cpus one = {0};
         engine_cpus_add(&one, cpu);
-        pthread_setaffinity_np(thread, sizeof(one), (const cpu_set_t *)&one);
+        base_os_cpus_bind(thread, one.word, sizeof one.word);
         return;
     }
 }
@@ -247,10 +239,9 @@ void engine_pool_free(struct engine_pool *pool)
 {
     if (!pool) return;
     stop_threads(pool);
-    if (pool->pinned) {
-        pthread_setaffinity_np(pool->slot[0].thread, sizeof(pool->caller_cpus),
-                               (const cpu_set_t *)&pool->caller_cpus);
-    }
+    if (pool->pinned)
+        base_os_cpus_bind(pool->slot[0].thread, pool->caller_cpus.word,
+                          sizeof pool->caller_cpus.word);
     free(pool);
 }
 

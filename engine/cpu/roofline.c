@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/memory.h"
+#include "base/os.h"
 #include "engine/backend.h"
 #include "engine/cpu/isa/isa.h"
 #include <stdlib.h>
@@ -97,7 +98,7 @@ double engine_roofline_bandwidth(struct engine_cpu *e, struct base_error *err)
         goto done;
     }
     /* Huge pages are read fastest, and mapped weights may use them. */
-    (void)madvise(data, job.bytes, MADV_HUGEPAGE);
+    base_os_huge_pages(data, job.bytes);
     /* Unwritten pages would all map the same page of zeros. */
     for (size_t i = 0; i < job.bytes / sizeof *data; i += PAGE / sizeof *data) data[i] = i;
     job.data = data;

@@ -7,6 +7,7 @@
  * multiply units. */
 #include "engine/cpu/threads.h"
 #include "base/cgroup.h"
+#include "base/os.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 void engine_cpus_allowed(struct engine_cpus *set)
 {
     memset(set, 0, sizeof(*set));
-    if (sched_getaffinity(0, sizeof(*set), set->part) != 0 || engine_cpus_count(set) == 0) {
+    if (!base_os_cpus_get(set->word, sizeof set->word) || engine_cpus_count(set) == 0) {
         memset(set, 0, sizeof(*set));
         engine_cpus_add(set, 0);
     }

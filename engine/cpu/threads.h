@@ -5,28 +5,30 @@
 #ifndef ENGINE_THREADS_H
 #define ENGINE_THREADS_H
 
-#include <sched.h>
 #include <stdbool.h>
+#include <stdint.h>
 
-/* A set of processors by number, larger than CPU_SETSIZE (1024) allows. */
+/* A set of processors by number (base/os.h). */
+enum { ENGINE_CPUS_MAX = 8192 };
 struct engine_cpus {
-    cpu_set_t part[8];
+    uint64_t word[ENGINE_CPUS_MAX / 64];
 };
-enum { ENGINE_CPUS_MAX = 8 * CPU_SETSIZE };
 
 static inline void engine_cpus_add(struct engine_cpus *set, int cpu)
 {
-    CPU_SET_S((size_t)cpu, sizeof(*set), set->part);
+    set->word[cpu / 64] |= UINT64_C(1) << cpu % 64;
 }
 
 static inline bool engine_cpus_has(const struct engine_cpus *set, int cpu)
 {
-    return CPU_ISSET_S((size_t)cpu, sizeof(*set), set->part);
+    return set->word[cpu / 64] >> cpu % 64 & 1;
 }
 
 static inline int engine_cpus_count(const struct engine_cpus *set)
 {
-    return CPU_COUNT_S(sizeof(*set), set->part);
+    int n = 0;
+    for (int i = 0; i < ENGINE_CPUS_MAX / 64; i++) n += __builtin_popcountll(set->word[i]);
+    return n;
 }
 
 /* The affinity mask of the calling thread; only processor 0 when the call fails. */

@@ -1,6 +1,7 @@
 /* sample/constrain/constrain_stack.c: interned frames, and sets of stacks; constrain_step.c has
  * their moves. See sample/constrain/constrain_stack.h. */
 #include "sample/constrain/constrain_stack.h"
+#include "base/size.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ static bool make_room(struct constrain_state *s)
                                     "the text is nested too deeply for its constraint");
     if (!constrain_grow(&s->frame, &s->frame_room, s->n_frame, sizeof *s->frame, s->err)) goto fail;
     if (s->mark_room < s->frame_room) {
-        uint32_t *mark = reallocarray(s->mark, s->frame_room, sizeof *mark);
+        uint32_t *mark = base_resize(s->mark, s->frame_room, sizeof *mark);
         if (!mark) goto fail;
         memset(mark + s->mark_room, 0, (s->frame_room - s->mark_room) * sizeof *mark);
         s->mark = mark;

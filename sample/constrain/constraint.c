@@ -1,6 +1,7 @@
 /* sample/constrain/constraint.c: makes a constraint of each form but a grammar (grammar.c), and has
  * the state of a text. See constraint.h. */
 #include "sample/constrain/constraint.h"
+#include "base/size.h"
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/schema.h"
 #include <stdlib.h>
@@ -320,7 +321,7 @@ void constrain_state_key(const struct constrain_state *s, uint64_t key[2])
 bool constrain_trial_begin(struct constrain_state *s, struct constrain_trial *t)
 {
     if (s->before_room < s->n_top) {
-        uint32_t *more = reallocarray(s->before, s->top_room, sizeof *more);
+        uint32_t *more = base_resize(s->before, s->top_room, sizeof *more);
         if (!more) return base_fail(s->err, BASE_NO_MEMORY, "no memory for a constraint's state");
         s->before = more;
         s->before_room = s->top_room;

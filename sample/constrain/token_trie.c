@@ -1,6 +1,8 @@
 /* sample/constrain/token_trie.c: builds the tries of a vocabulary. See
  * sample/constrain/token_trie.h. */
 #include "sample/constrain/token_trie.h"
+#include "base/os.h"
+#include "base/size.h"
 #include "base/utf8.h"
 #include <stdlib.h>
 #include <string.h>
@@ -152,8 +154,8 @@ struct constrain_token_trie *constrain_token_trie_new(uint32_t n_vocab,
     }
     if (ok) {
         struct sorted_token *other = t + n_vocab - n_other;
-        if (n_plain) qsort_r(t, n_plain, sizeof *t, compare_tokens, text.data);
-        if (n_other) qsort_r(other, n_other, sizeof *t, compare_tokens, text.data);
+        if (n_plain) base_os_sort(t, n_plain, sizeof *t, compare_tokens, text.data);
+        if (n_other) base_os_sort(other, n_other, sizeof *t, compare_tokens, text.data);
         ok = fill(&v->plain, t, n_plain, text.data, err) &&
              fill(&v->other, other, n_other, text.data, err);
     }
@@ -229,7 +231,7 @@ static bool retokenizer_grow(struct constrain_retokenizer *p, size_t size, struc
 {
     if (size < p->room) return true;
     const size_t room = 2 * size + 64;
-    struct split_step *step = reallocarray(p->step, room, sizeof *step);
+    struct split_step *step = base_resize(p->step, room, sizeof *step);
     if (step) p->step = step;
     uint8_t *byte = realloc(p->byte, room);
     if (byte) p->byte = byte;

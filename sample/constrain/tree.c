@@ -1,5 +1,6 @@
 /* sample/constrain/tree.c: trees of patterns and their sets of code points. See
  * sample/constrain/automaton.h. */
+#include "base/size.h"
 #include "sample/constrain/automaton.h"
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@ bool constrain_grow(void *array, uint32_t *room, uint32_t count, size_t size,
     if (count < *room) return true;
     if (*room > UINT32_MAX / 4) return base_fail(err, BASE_NO_MEMORY, "a table grows too large");
     uint32_t more = *room ? *room * 2 : 16;
-    void *grown = reallocarray(*slot, more, size);
+    void *grown = base_resize(*slot, more, size);
     if (!grown) return base_fail(err, BASE_NO_MEMORY, "no memory for %u entries", more);
     *slot = grown;
     *room = more;

@@ -1,5 +1,6 @@
 /* text/chat/reply_call.c: reads the calls of one piece of markup in the notations of published
  * models. See text/chat/reply_rows.h. */
+#include "base/utf8.h"
 #include "text/chat/reply_rows.h"
 #include "text/json/json_load.h"
 #include "text/json/json_number.h"
@@ -523,7 +524,7 @@ static bool read_divided(struct excerpt x, const char *divider, json_t *calls)
     if (starts(head, "functions.")) { /* functions.NAME:INDEX contains the name and is the id */
         id = head;
         head = skip(head, "functions.");
-        const char *colon = memrchr(head.s, ':', head.n);
+        const char *colon = base_find_last(head.s, ':', head.n);
         if (colon) head.n = (size_t)(colon - head.s);
     }
     if (starts(body, "```")) {

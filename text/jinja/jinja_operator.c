@@ -197,7 +197,7 @@ static bool is_any(struct jinja_str name, const char *words)
 {
     for (const char *at = words; at; at = strchr(at, ' ')) {
         at += *at == ' ';
-        const char *end = strchrnul(at, ' ');
+        const char *end = at + strcspn(at, " ");
         if ((size_t)(end - at) == name.n && memcmp(at, name.s, name.n) == 0) return true;
     }
     return false;

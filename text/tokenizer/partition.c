@@ -6,6 +6,7 @@
  * match overlaps a chosen token, it returns to the heap with the next shorter token that ends
  * there. */
 #include "base/list.h"
+#include "base/os.h"
 #include "text/tokenizer/vocab.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -90,7 +91,7 @@ bool text_specials_init(struct text_tokenizer *t, struct base_error *err)
               base_fail(err, BASE_NO_MEMORY, "no memory for %u special tokens", count);
     for (uint32_t i = 0; ok && i < t->n_tokens; i++)
         if (is_special(t->kind[i])) s->id[s->count++] = (int32_t)i;
-    if (ok) qsort_r(s->id, s->count, sizeof *s->id, compare_ranks, t);
+    if (ok) base_os_sort(s->id, s->count, sizeof *s->id, compare_ranks, t);
     for (uint32_t rank = 0; ok && rank < s->count; rank++) {
         const struct gguf_str text = text_token(t, (uint32_t)s->id[rank]);
         keys[rank] = (struct text_key){text.data, (uint32_t)text.size, (int32_t)rank};

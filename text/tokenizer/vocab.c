@@ -86,14 +86,14 @@ bool text_lose_byte(const struct text_work *w, size_t at)
 void text_unescape(const struct text_tokenizer *t, struct gguf_str text, struct base_buffer *out)
 {
     (void)t;
-    static const char low_line[3] = "\xe2\x96\x81";
+    static const char low_line[] = "\xe2\x96\x81";
     while (text.size) {
-        const char *found = memmem(text.data, text.size, low_line, sizeof low_line);
+        const char *found = memmem(text.data, text.size, low_line, sizeof low_line - 1);
         size_t n = found ? (size_t)(found - text.data) : text.size;
         base_buffer_add(out, text.data, n);
         if (found) {
             base_buffer_add(out, " ", 1);
-            n += sizeof low_line;
+            n += sizeof low_line - 1;
         }
         text = (struct gguf_str){text.data + n, text.size - n};
     }

@@ -1,6 +1,6 @@
-/* cli/sandbox.c: Landlock and seccomp, by direct system calls. See cli/sandbox.h. */
-#include "cli/sandbox.h"
+/* cli/linux/sandbox_linux.c: Landlock and seccomp, by direct system calls. See cli/sandbox.h. */
 #include "base/output.h"
+#include "cli/sandbox.h"
 #include <asm/ioctls.h>
 #include <asm/termbits.h>
 #include <dirent.h>
@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
-#include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <signal.h>
