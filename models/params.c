@@ -269,11 +269,15 @@ static bool read_passes(struct model_reader *r, struct model_params *p)
 /* Reads whether tokens attend to later ones, and the pooling. */
 static bool read_direction(struct model_reader *r, struct model_params *p)
 {
+    const uint32_t unspecified = UINT32_MAX; /* what some writers put for a missing key */
     bool causal = true;
-    uint32_t pooling = 0;
-    p->has_pooling = model_reader_has(r, "pooling_type");
+    uint32_t pooling = unspecified;
     if (!gguf_get_bool(r->file, model_reader_key(r, "attention.causal"), &causal, r->err) ||
-        !model_read_u32(r, "pooling_type", MODEL_OPTIONAL, 0, MODEL_POOL_RANK, &pooling))
+        !gguf_get_u32(r->file, model_reader_key(r, "pooling_type"), &pooling, r->err))
+        return false;
+    p->has_pooling = pooling != unspecified;
+    if (p->has_pooling &&
+        !model_read_u32(r, "pooling_type", MODEL_REQUIRED, 0, MODEL_POOL_RANK, &pooling))
         return false;
     p->bidirectional = p->arch->encoder || p->arch->diffusion || !causal;
     p->pooling = p->has_pooling     ? (enum model_pooling)pooling

@@ -284,6 +284,10 @@ static void the_file_names_the_pooling(void **state)
     assert_int_equal(model_facts(s.model)->pooling, MODEL_POOL_LAST);
     assert_true(model_facts(s.model)->writes);
     support_session_close(&s);
+    open_model(&s, "qwen3", NULL, "pooling_type=4294967295", plain());
+    assert_int_equal(model_facts(s.model)->pooling, MODEL_POOL_LAST);
+    assert_false(model_facts(s.model)->has_pooling);
+    support_session_close(&s);
     open_model(&s, "qwen3", NULL, "attention.causal=false", plain());
     assert_int_equal(model_facts(s.model)->pooling, MODEL_POOL_MEAN);
     assert_false(model_facts(s.model)->writes);
