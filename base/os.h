@@ -51,6 +51,11 @@ uint64_t base_os_resident(int fd);
 /* Advises the system to use huge pages. */
 void base_os_huge_pages(void *at, size_t size);
 
+/* Advice about whole pages of a mapped file: single parts of it are read in any order; its pages
+ * stay in memory once they are read, where the system can and the limit of locked memory allows. */
+void base_os_map_random(void *at, size_t size);
+void base_os_map_keep(void *at, size_t size);
+
 /* Moves a mapping of a file to an address inside another mapping, which it replaces there. */
 bool base_os_map_move(void *from, size_t size, void *to);
 
@@ -60,6 +65,10 @@ bool base_os_map_move(void *from, size_t size, void *to);
  * its inode. */
 int64_t base_os_written_ns(const struct stat *st);
 int64_t base_os_changed_ns(const struct stat *st);
+
+/* Opens a file for reading past the page cache, by whole blocks of 4096 bytes to addresses that are
+ * multiples of that; -1 with errno. */
+int base_os_open_direct(const char *path);
 
 /* Exchanges the names of two files; false with errno, ENOENT if one does not exist. */
 bool base_os_swap_files(const char *a, const char *b);

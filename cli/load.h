@@ -4,9 +4,9 @@
 #define CLI_LOAD_H
 
 #include "cli/adapters.h"
+#include "cli/expert_stream.h"
 #include "cli/options.h"
 #include "cli/progress.h"
-#include "cli/stream.h"
 #include "engine/gpu/gpu.h"
 #include "models/model.h"
 #include "text/tokenizer/tokenizer.h"

@@ -178,14 +178,14 @@ static void open_memory(bool access)
     mprotect(heap.base, bytes, access ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
-/* Ends the process if a kernel has written behind a buffer. */
+/* Ends the process if a kernel has written past the end of a buffer. */
 static void check_end(const struct fake_buffer *b)
 {
     open_memory(true);
     const char *at = heap.base + b->at + b->size, *end = at + PAGE;
     while (at < end && *at == 0) at++;
     if (at < end) {
-        fprintf(stderr, "a kernel wrote behind a buffer of %zu bytes\n", b->size);
+        fprintf(stderr, "a kernel wrote past the end of a buffer of %zu bytes\n", b->size);
         abort();
     }
     open_memory(false);

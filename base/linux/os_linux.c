@@ -132,6 +132,17 @@ void base_os_huge_pages(void *at, size_t size)
     (void)madvise(at, size, MADV_HUGEPAGE);
 }
 
+void base_os_map_random(void *at, size_t size)
+{
+    (void)madvise(at, size, MADV_NOHUGEPAGE);
+    (void)madvise(at, size, MADV_RANDOM);
+}
+
+void base_os_map_keep(void *at, size_t size)
+{
+    (void)mlock2(at, size, MLOCK_ONFAULT);
+}
+
 bool base_os_map_move(void *from, size_t size, void *to)
 {
     return mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED;
@@ -152,6 +163,11 @@ int64_t base_os_written_ns(const struct stat *st)
 int64_t base_os_changed_ns(const struct stat *st)
 {
     return nanoseconds(&st->st_ctim);
+}
+
+int base_os_open_direct(const char *path)
+{
+    return open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
 }
 
 /* Older versions of musl have neither a function nor a name for this. */

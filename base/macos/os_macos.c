@@ -2,6 +2,7 @@
  * scripts/check-systems, never run (docs/security.md). */
 #include "base/os.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <mach-o/ldsyms.h>
 #include <mach-o/loader.h>
 #include <mach/mach.h>
@@ -124,6 +125,16 @@ void base_os_huge_pages(void *at, size_t size)
     (void)at, (void)size;
 }
 
+void base_os_map_random(void *at, size_t size)
+{
+    (void)madvise(at, size, MADV_RANDOM);
+}
+
+void base_os_map_keep(void *at, size_t size)
+{
+    (void)at, (void)size;
+}
+
 bool base_os_map_move(void *from, size_t size, void *to)
 {
     mach_vm_address_t at = (mach_vm_address_t)(uintptr_t)to;
@@ -151,6 +162,13 @@ int64_t base_os_written_ns(const struct stat *st)
 int64_t base_os_changed_ns(const struct stat *st)
 {
     return nanoseconds(&st->st_ctimespec);
+}
+
+int base_os_open_direct(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) (void)fcntl(fd, F_NOCACHE, 1);
+    return fd;
 }
 
 bool base_os_swap_files(const char *a, const char *b)

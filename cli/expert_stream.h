@@ -1,7 +1,7 @@
-/* cli/stream.h: mixtures of experts that are larger than the memory: their experts are read from
- * the disk as tokens choose them, and everything else stays in memory. */
-#ifndef CLI_STREAM_H
-#define CLI_STREAM_H
+/* cli/expert_stream.h: mixtures of experts that are larger than the memory: their experts are read
+ * from the disk as tokens choose them, and everything else stays in memory. */
+#ifndef CLI_EXPERT_STREAM_H
+#define CLI_EXPERT_STREAM_H
 
 #include "gguf/gguf.h"
 

@@ -1,14 +1,13 @@
-/* cli/stream.c: experts that are read from the disk. See cli/stream.h. */
-#include "cli/stream.h"
+/* cli/expert_stream.c: experts that are read from the disk. See cli/expert_stream.h. */
+#include "cli/expert_stream.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/os.h"
 #include "cli/load.h"
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 static bool is_experts(const struct gguf_tensor *t)
@@ -41,10 +40,9 @@ static void advise(const struct gguf_tensor *t, bool locks)
     const uintptr_t to = ((uintptr_t)t->data + t->size) & mask;
     if (from >= to) return;
     if (is_experts(t)) {
-        (void)madvise((void *)from, to - from, MADV_NOHUGEPAGE);
-        (void)madvise((void *)from, to - from, MADV_RANDOM);
+        base_os_map_random((void *)from, to - from);
     } else if (locks) {
-        (void)mlock2((void *)from, to - from, MLOCK_ONFAULT);
+        base_os_map_keep((void *)from, to - from);
     }
 }
 
@@ -99,7 +97,7 @@ static void *read_blocks(void *data)
 double cli_stream_disk_rate(const char *path)
 {
     struct reader reader[READERS];
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+    const int fd = base_os_open_direct(path);
     const off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
     const double start = base_seconds();
     uint64_t bytes = 0;
