@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "test/support_apart.h"
+#include "test/support_files.h"
 #include "test/support_model.h"
 #include "test/support_random.h"
 #include "test/support_session.h"
@@ -25,7 +26,12 @@ struct setting {
 static const struct setting settings[] = {{"deepseek4", 2, QUANT_F16, SUPPORT_HERE},
                                           {"deepseek4-yarn", 1, QUANT_F32, SUPPORT_ALL},
                                           {"deepseek4", 3, QUANT_Q8_0, SUPPORT_HALF}};
-enum { N_SETTINGS = sizeof settings / sizeof *settings };
+
+/* Short runs use the first setting. */
+static size_t n_settings(void)
+{
+    return support_quick() ? 1 : sizeof settings / sizeof *settings;
+}
 
 struct world {
     struct support_session many, one; /* N_SEQ sequences; one thread and one sequence */
@@ -182,7 +188,7 @@ static uint32_t load(struct world *w, struct model_session *s, uint32_t seq, uin
 static void interleaved_sequences_are_each_what_they_are_alone(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < N_SETTINGS; i++) {
+    for (size_t i = 0; i < n_settings(); i++) {
         struct world *w = open_world(&settings[i]);
         grow(w, (const uint32_t[]){N_CTX, 2 * COARSE + 1, 2 * COARSE});
         check(w);
@@ -195,7 +201,7 @@ static void a_sequence_is_cut_back_and_forked_within_its_last_two_blocks(void **
 {
     static const uint32_t lengths[][2] = {{257, 256}, {255, 254}, {129, 128}};
     (void)state;
-    for (size_t i = 0; i < N_SETTINGS; i++) {
+    for (size_t i = 0; i < n_settings(); i++) {
         struct world *w = open_world(&settings[i]);
         grow(w, (const uint32_t[]){270, 0, 0});
         for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
@@ -217,7 +223,7 @@ static void a_sequence_is_cut_back_and_forked_within_its_last_two_blocks(void **
 static void a_loaded_sequence_or_its_beginning_goes_on_as_the_saved_one(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < N_SETTINGS; i++) {
+    for (size_t i = 0; i < n_settings(); i++) {
         struct world *w = open_world(&settings[i]);
         grow(w, (const uint32_t[]){300, 40, 1});
         save(w, w->many.session, 0);
