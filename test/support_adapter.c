@@ -35,9 +35,9 @@ static bool wants(const struct support_adapter *a, const struct gguf_tensor *t)
     char name[NAME];
     name_of(t, "", name);
     const size_t n = strlen(name);
-    return t->n_dims >= 2 && n > 7 && strcmp(name + n - 7, ".weight") == 0 &&
-           !strstr(name, "norm") && (!a->only || has_word(a->only, name)) &&
-           (!a->without || !has_word(a->without, name));
+    return t->n_dims >= 2 && t->type->scalar.decode && n > 7 &&
+           strcmp(name + n - 7, ".weight") == 0 && !strstr(name, "norm") &&
+           (!a->only || has_word(a->only, name)) && (!a->without || !has_word(a->without, name));
 }
 
 /* The shapes of the factors: of a table the first one has a row for each of its rows. */
@@ -189,6 +189,7 @@ static bool write_merged(struct gguf_writer *w, const struct gguf_file *model,
                          struct gguf_file *const *adapter, const float *scale, int n,
                          const struct gguf_tensor *t, struct base_error *err)
 {
+    if (!t->type->scalar.decode) return gguf_writer_data(w, t->data, t->size, err); /* integers */
     const uint64_t size = count(t->ne) * t->ne[3];
     float *x = decoded(t);
     double *sum = calloc(size, sizeof *sum);
@@ -216,7 +217,7 @@ bool support_adapter_merge(const char *model, const char *const *adapter, const 
     if (ok) gguf_writer_copy_metadata(w, file);
     for (uint64_t i = 0; i < tensors; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(file, i);
-        gguf_writer_tensor(w, t->name, f32, t->n_dims, t->ne);
+        gguf_writer_tensor(w, t->name, t->type->scalar.decode ? f32 : t->type, t->n_dims, t->ne);
     }
     if (tied) gguf_writer_tensor(w, (struct gguf_str){"output.weight", 13}, f32, 2, table->ne);
     ok = ok && gguf_writer_begin(w, path, err);

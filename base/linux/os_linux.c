@@ -174,7 +174,11 @@ int base_os_open_direct(const char *path)
 bool base_os_swap_files(const char *a, const char *b)
 {
     enum { EXCHANGE = 2 };
+#ifdef __GLIBC__
+    return renameat2(AT_FDCWD, a, AT_FDCWD, b, EXCHANGE) == 0;
+#else
     return syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, EXCHANGE) == 0;
+#endif
 }
 
 ssize_t base_os_copy_shared(int from, off_t *at, int to, size_t size)

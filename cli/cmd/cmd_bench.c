@@ -562,8 +562,7 @@ const struct cli_command cli_command_bench = {
              "f16,q8_0, several -m) every combination is measured. With -np N each step\n"
              "evaluates one token of each of N sequences, which share a prefix of -d tokens,\n"
              "and tokens/s counts all; prompts are read one at a time. --compare FILE prints\n"
-             "ratios to earlier results, with the interval that their scatter leaves. Of a\n"
-             "mixture larger than the memory it measures the disk, too.",
+             "ratios to earlier results, with the interval that their scatter leaves.",
     .positional = "model",
     .takes = {"FILE"},
     .run = cmd_bench,

@@ -199,6 +199,7 @@ static struct engine_tensor *build_block_keys(const struct model_builder *b,
                                              .value_at = (int)at,
                                              .score_at = (int)(at + size * (overlaps ? 2 : 1)),
                                              .overlaps = overlaps};
+    model_adapters_refuse(b, c->ape);
     struct engine_tensor *k = engine_compress_keys(
         b->g, rows, in->ended[layer->blocks], &b->state->kv.slots[layer->kind].view, c->ape, &how);
     k = model_norm_as(b, k, &c->norm, MODEL_RMS_NORM);
