@@ -392,27 +392,5 @@ struct cli_sandbox_facts cli_sandbox_facts(void)
 }
 
 #else
-
-void cli_sandbox_limit(const char *file)
-{
-    (void)file;
-}
-
-void cli_sandbox_limit_to(const char *folder)
-{
-    (void)folder;
-}
-
-void cli_sandbox_limit_programs(void) {}
-
-void cli_sandbox_close(unsigned allowed)
-{
-    (void)allowed;
-}
-
-struct cli_sandbox_facts cli_sandbox_facts(void)
-{
-    return (struct cli_sandbox_facts){0};
-}
-
+#include "cli/sandbox_none.h"
 #endif
