@@ -23,7 +23,7 @@ struct cli_stream cli_stream_plan(const struct gguf_file *file, uint64_t placed,
         const struct gguf_tensor *t = gguf_tensor_at(file, i);
         *(is_experts(t) ? &s.experts : &s.others) += t->size;
     }
-    s.on = used > 0 && n_expert > 0 && s.experts > 0 && s.experts + s.others - placed > room;
+    s.on = s.experts > 0 && s.experts + s.others - placed > room;
     if (!s.on) return s;
     const uint64_t left = room > s.others ? room - s.others : 0;
     const double share = left < s.experts ? 1 - (double)left / (double)s.experts : 0;
@@ -58,6 +58,7 @@ void cli_stream_open(struct cli_model *m)
     gguf_get_u32(m->file, key, &count, &ignored);
     snprintf(key, sizeof key, "%.64s.expert_used_count", f->arch);
     gguf_get_u32(m->file, key, &used, &ignored);
+    if (count == 0 || used == 0) return;
     base_memory_read("", &memory);
     if (!base_memory_room(&memory, &room)) return;
     m->stream = cli_stream_plan(m->file, f->placed_bytes, room, used, count);

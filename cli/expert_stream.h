@@ -17,7 +17,8 @@ struct cli_stream {
 };
 
 /* Computes the fields for a file whose tensors, except `placed` bytes on other devices, may take
- * `room` bytes of memory; used of n_expert experts are chosen for a token. */
+ * `room` bytes of memory; used of n_expert experts, neither 0, are
+ * chosen for a token. */
 struct cli_stream cli_stream_plan(const struct gguf_file *file, uint64_t placed, uint64_t room,
                                   uint32_t used, uint32_t n_expert);
 
