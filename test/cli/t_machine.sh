@@ -266,6 +266,19 @@ elsewhere() {
     INFER=$INFER work=$work unshare -m sh -c "$1" >"$work/out" 2>"$work/err"
     code=$? last="in a namespace: $1"
 }
+# The versions of control groups that this machine has.
+versions() {
+    ! grep -q ':memory:' /proc/self/cgroup || echo 1
+    ! grep -q '^0::' /proc/self/cgroup || echo 2
+}
+# limited VERSION BYTES COMMAND: elsewhere, with this limit of memory.
+limited() {
+    case $1 in
+    1) file=/sys/fs/cgroup/memory/memory.limit_in_bytes ;;
+    *) file=/sys/fs/cgroup/memory.max ;;
+    esac
+    elsewhere "mount -t tmpfs none /sys/fs/cgroup && mkdir -p ${file%/*} && echo $2 >$file && $3"
+}
 begin what_the_system_does_not_report_is_unknown
 "$make_model" "$work/m.gguf" vocab=512 ctx=65536 heads=8 kv_heads=8 >/dev/null
 if [ ! -r "${INFER%/*}/test/fail_alloc.so" ]; then
@@ -295,23 +308,18 @@ if unshare -m true 2>"$work/said"; then
     printf '{"prompt":"a"}\n' >"$work/lines"
     infer run --plan -c 4096 -m "$work/m.gguf" -t 1 --json
     cache=$(sed 's/.*"cache":\([0-9]*\).*/\1/' "$work/out")
-    for version in 1 2; do
+    for version in $(versions); do
         # Half of the limit is ten and a half caches: 8 for texts and 2 for beginnings.
-        if [ $version = 1 ]; then
-            files="mkdir -p /sys/fs/cgroup/memory && echo $((cache * 21)) >/sys/fs/cgroup/memory/memory.limit_in_bytes"
-        else
-            files="echo $((cache * 21)) >/sys/fs/cgroup/memory.max"
-        fi
-        grep -q "$([ $version = 1 ] && echo ':memory:' || echo '^0::')" /proc/self/cgroup || continue
-        elsewhere "mount -t tmpfs none /sys/fs/cgroup && $files && "'"$INFER" batch -m "$work/m.gguf" -c 4096 -n 1 -t 1 -v <"$work/lines"'
+        limited "$version" $((cache * 21)) '"$INFER" batch -m "$work/m.gguf" -c 4096 -n 1 -t 1 -v <"$work/lines"'
         status 0
         like "$work/err" '^infer: 8 texts together'
-        elsewhere "mount -t tmpfs none /sys/fs/cgroup && $files && "'"$INFER" run --plan -m "$work/m.gguf" -t 1 --json'
+        limited "$version" $((cache * 21)) '"$INFER" run --plan -m "$work/m.gguf" -t 1 --json'
         out_like "\"free\":$((cache * 21)),"
     done
 else
     skip 'no mount namespaces'
 fi
+
 begin experts_are_read_from_the_disk_if_a_mixture_is_larger_than_the_memory
 if unshare -m true 2>"$work/said"; then
     "$make_model" "$work/mixture.gguf" arch=qwen3moe vocab=300 embd=64 ff=512 experts=8 experts_used=2 || bad 'no model'
@@ -320,24 +328,19 @@ if unshare -m true 2>"$work/said"; then
     mv "$work/out" "$work/alone"
     infer run --plan -m "$work/mixture.gguf" -t 1 --json
     out_like '"fits":true' && ! grep -q '"streams"' "$work/out" || bad 'experts of a file that fits are read from the disk'
-    for version in 1 2; do
-        limit=$((bytes / 2))
-        if [ $version = 1 ]; then
-            files="mkdir -p /sys/fs/cgroup/memory && echo $limit >/sys/fs/cgroup/memory/memory.limit_in_bytes"
-        else
-            files="echo $limit >/sys/fs/cgroup/memory.max"
-        fi
-        grep -q "$([ $version = 1 ] && echo ':memory:' || echo '^0::')" /proc/self/cgroup || continue
-        elsewhere "mount -t tmpfs none /sys/fs/cgroup && $files && "'"$INFER" run --plan -m "$work/mixture.gguf" -t 1 --json'
+    limit=$((bytes / 2))
+    for version in $(versions); do
+        limited "$version" $limit '"$INFER" run --plan -m "$work/mixture.gguf" -t 1 --json'
         status 0
         is_json "$limit as \$limit | .streams | .chosen == .experts / 4 and
             .read_per_token > 0 and .read_per_token < .chosen and .experts > \$limit"
-        elsewhere "mount -t tmpfs none /sys/fs/cgroup && $files && "'"$INFER" -m "$work/mixture.gguf" -p hello -n 8 -t 1'
+        limited "$version" $limit '"$INFER" -m "$work/mixture.gguf" -p hello -n 8 -t 1'
         cmp "$work/out" "$work/alone" >"$work/said" 2>&1 || bad "$(cat "$work/said")"
     done
 else
     skip 'no mount namespaces'
 fi
+
 # On any machine, because a family decides only how rows are distributed and data is prefetched.
 begin a_variable_sets_the_family_of_the_processor
 family=${INFER_TEST_FAMILY-}
