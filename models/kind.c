@@ -28,7 +28,7 @@ static const struct kind architectures[] = {
     {"wavtokenizer-dec", "the decoder of a model for speech"},
     {"qwen3tts", "the part of a model for speech that writes codes of sounds"},
     {"pockettts", "the part of a model for speech that writes codes of sounds"},
-    {"eagle3", DRAFTER},
+    {"eagle3", DRAFTER ": give that model's file, and this one as its draft"},
     {"dflash", DRAFTER},
     {"gemma4-assistant", DRAFTER},
     {"sd1", "a model for images"},

@@ -271,3 +271,14 @@ const struct support_fixture support_fixtures[] = {
     {"t5encoder-own", "t5encoder", .n_head_kv = 4, .with = "attn_rel_b.weight", .keys = "attention.relative_buckets_count=32", .bar = 1e-11},
     {.name = NULL},
 };
+
+/* Those of a vocabulary of their own, of three layers and of the last one; with all of their own, and
+ * other options; with the model's embeddings and output. */
+const struct support_fixture support_drafters[] = {
+    {"eagle3", "eagle3", .base = "llama", .n_layer = 1, .with = "output.weight=40 d2t=40", .keys = "target_layers=0,1,2 target_hidden_size=64"},
+    {"eagle3-own", "eagle3", .base = "deci", .n_layer = 1, .n_embd = 96, .with = "token_embd.weight output.weight=300 rope_freqs.weight",
+     .keys = "target_layers=1,2,4 target_hidden_size=64 norm_before_residual=true norm_before_fc=true"},
+    {"eagle3-shared", "eagle3", .base = "gemma3", .n_layer = 1, .keys = "target_layers=1,2,3 target_hidden_size=64"},
+    {"eagle3-recurrent", "eagle3", .base = "qwen35", .n_layer = 1, .with = "output.weight=40 d2t=40", .keys = "target_layers=1,2,3 target_hidden_size=64"},
+    {.name = NULL},
+};

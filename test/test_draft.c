@@ -326,7 +326,7 @@ static void texts_are_the_same_with_drafts_of_the_mtp_layer(void **state)
         for (size_t k = 0; k < kit.n_options; k++) {
             if (support_quick() && (k + (size_t)(v - support_fixtures)) % 2) continue;
             const struct generate_draft_options o = {
-                .n_ctx = N_CTX, .mtp = f.guessed.session, .always = k % 2 == 0};
+                .n_ctx = N_CTX, .drafter = f.guessed.session, .always = k % 2 == 0};
             compare_turns(&f, &kit.options[k], &o, k, v->name);
         }
         guesses += f.sum.n_guesses;
@@ -347,7 +347,7 @@ static void drafts_of_an_mtp_layer_of_nan_change_no_text(void **state)
     support_generate_open(&f.plain, "glm4moe-mtp", 1, N_CTX);
     open_changed(&f.guessed, "glm4moe-mtp", spoil_layer);
     const struct generate_draft_options o = {
-        .n_ctx = N_CTX, .mtp = f.guessed.session, .always = true};
+        .n_ctx = N_CTX, .drafter = f.guessed.session, .always = true};
     for (size_t k = 0; k < kit.n_options; k++)
         compare_turns(&f, &kit.options[k], &o, k, "a spoilt layer");
     assert_true(f.sum.n_guesses > 0);
@@ -373,7 +373,7 @@ static void drafts_of_a_perfect_mtp_layer_are_all_accepted(void **state)
         struct text text = {0};
         open_changed(&s, names[i], make_list);
         const struct generate_draft_options options = {
-            .n_ctx = N_CTX, .mtp = s.session, .always = true};
+            .n_ctx = N_CTX, .drafter = s.session, .always = true};
         struct generate_draft *d = generate_draft_new(&options, &err);
         struct generate_request *r = support_request(&s, &greedy, 0);
         const int32_t prompt[] = {70, 80, 90};
@@ -670,7 +670,7 @@ static void drafting_allocates_nothing(void **state)
             support_generate_open(&s, "llama", 1, N_CTX);
         struct model_session *twin = source == 1 ? session_of(s.model, false) : NULL;
         const struct generate_draft_options options = {
-            .n_ctx = N_CTX, .session = twin, .mtp = source == 2 ? s.session : NULL, .always = true};
+            .n_ctx = N_CTX, .session = twin, .drafter = source == 2 ? s.session : NULL, .always = true};
         struct generate_draft *d = generate_draft_new(&options, &err);
         struct generate_request *r = support_request(&s, &o, 0);
         for (int i = 0; i < 20; i++) ids[i] = 65 + i % 7;

@@ -153,7 +153,7 @@ static float *logits_of(const char *path, const struct setting *s, const struct 
     const struct model_facts *facts = model_facts(opened.model);
     struct support_rows rows = {.n_vocab = encoder ? facts->n_embd : facts->n_vocab};
     rows.data = calloc((size_t)n * rows.n_vocab, sizeof(float));
-    assert_int_equal(model_session_has_mtp(opened.session), mtp);
+    assert_int_equal(model_session_can_draft(opened.session), mtp);
     const int step = n > N_IDS ? 16 : 1;
     if (!(mtp ? eval_mtp(opened.session, ids, n, step, s->go_back, &rows, &err)
               : eval(opened.session, ids, n, s->go_back, encoder || row_of(v->arch)->diffusion,
