@@ -272,13 +272,13 @@ const struct support_fixture support_fixtures[] = {
     {.name = NULL},
 };
 
-/* Those of a vocabulary of their own, of three layers and of the last one; with all of their own, and
- * other options; with the model's embeddings and output. */
+/* Of each kind: with a vocabulary of its own, one that reads the last layer; with embeddings and an
+ * output of its own and other options; with those of the model; for a model with states. */
 const struct support_fixture support_drafters[] = {
-    {"eagle3", "eagle3", .base = "llama", .n_layer = 1, .with = "output.weight=40 d2t=40", .keys = "target_layers=0,1,2 target_hidden_size=64"},
-    {"eagle3-own", "eagle3", .base = "deci", .n_layer = 1, .n_embd = 96, .with = "token_embd.weight output.weight=300 rope_freqs.weight",
+    {"eagle3", "eagle3", .base = "gpt-oss", .n_layer = 1, .with = "output.weight=40 d2t=40", .keys = "target_layers=0,2,3 target_hidden_size=64"},
+    {"eagle3-own", "eagle3", .base = "mimo2", .n_layer = 1, .n_embd = 96, .with = "token_embd.weight output.weight=300 rope_freqs.weight",
      .keys = "target_layers=1,2,4 target_hidden_size=64 norm_before_residual=true norm_before_fc=true"},
-    {"eagle3-shared", "eagle3", .base = "gemma3", .n_layer = 1, .keys = "target_layers=1,2,3 target_hidden_size=64"},
-    {"eagle3-recurrent", "eagle3", .base = "qwen35", .n_layer = 1, .with = "output.weight=40 d2t=40", .keys = "target_layers=1,2,3 target_hidden_size=64"},
+    {"eagle3-shared", "eagle3", .base = "qwen3", .n_layer = 1, .keys = "target_layers=0,1,1 target_hidden_size=64"},
+    {"eagle3-recurrent", "eagle3", .base = "qwen35", .n_layer = 1, .with = "output.weight=40 d2t=40", .keys = "target_layers=1,2,3 target_hidden_size=64", .bar = 1e-9},
     {.name = NULL},
 };
