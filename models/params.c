@@ -356,8 +356,11 @@ static bool read_drafter(struct model_reader *r, struct model_params *p)
     if (p->n_layer > 1 && p->arch->drafter == MODEL_DRAFTER_EAGLE3)
         return model_reader_fail(r, "block_count", "%u, but such a drafter has one layer",
                                  p->n_layer);
-    if (!read_reads(r, d) ||
-        !model_read_u32(r, "target_hidden_size", MODEL_REQUIRED, 1, MODEL_MAX_DIM,
+    if (!read_reads(r, d)) return false;
+    if (p->arch->drafter == MODEL_DRAFTER_EAGLE3 && d->n_read != 3)
+        return model_reader_fail(r, "target_layers", "%u layers, but such a drafter reads 3",
+                                 d->n_read);
+    if (!model_read_u32(r, "target_hidden_size", MODEL_REQUIRED, 1, MODEL_MAX_DIM,
                         &d->n_embd_read) ||
         !gguf_get_bool(r->file, model_reader_key(r, "norm_before_fc"), &norm, r->err) ||
         !gguf_get_bool(r->file, model_reader_key(r, "norm_before_residual"), &d->adds_normalized,
