@@ -1,5 +1,5 @@
 /* cli/draft_model.h: --draft: draft tokens from the text, from an MTP layer of the file, from a
- * drafter (cli/drafter.h) or from a smaller model.
+ * drafter (cli/draft_file.h) or from a smaller model.
  *
  * Contains the smaller model's file, its session, and the check that both models have the same
  * vocabulary; generate/draft.h drafts. */

@@ -4,7 +4,7 @@
 #define CLI_LOAD_H
 
 #include "cli/adapters.h"
-#include "cli/drafter.h"
+#include "cli/draft_file.h"
 #include "cli/expert_stream.h"
 #include "cli/options.h"
 #include "cli/progress.h"

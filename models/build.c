@@ -327,7 +327,7 @@ static void build_draft(struct model_builder *b, struct model_drafter_graph *out
     out->next = x;
     x = model_norm(b, x, mtp->output_norm.weight ? &mtp->output_norm : &p->ends.output_norm);
     if (p->arch->mtp == MODEL_MTP_NORMALIZED) out->next = x;
-    if (!output->weight) { /* the model's, where it lies */
+    if (!output->weight) { /* the model's, in its place */
         b->params = model;
         output = &model->ends.output;
     }
@@ -351,7 +351,7 @@ bool model_drafter_build(struct model_drafter_graph *out, const struct model_dra
                               .params = p,
                               .state = d->state,
                               .n_tokens = n_tokens,
-                              .layer = model_drafter_layer(d),
+                              .layer = d->layer,
                               .kv_layer = model->n_layer * model->n_pass};
     b.ids = out->ids = engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_tokens}, "ids");
     b.positions = out->positions =

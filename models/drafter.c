@@ -71,7 +71,10 @@ void model_drafter_choose(struct model_drafter *r, struct model *m, const struct
     const struct model_params *p = &m->params;
     const struct model_drafter_ends *d = &own->params.drafter;
     const uint32_t n_layer = p->n_layer * p->n_pass;
-    *r = (struct model_drafter){.m = m, .own = own};
+    *r = (struct model_drafter){.m = m,
+                                .own = own,
+                                .layer = &own->params.layer[own == m ? p->n_layer : 0],
+                                .n_layer = own == m ? 1 : own->params.n_layer};
     r->reads.n = own == m ? 1 : d->n_read;
     r->reads.normalized = own == m && p->arch->mtp == MODEL_MTP_NORMALIZED;
     for (uint32_t i = 0; i < r->reads.n; i++) {
@@ -79,11 +82,6 @@ void model_drafter_choose(struct model_drafter *r, struct model *m, const struct
         r->reads.last = r->reads.last || r->reads.layer[i] == n_layer;
     }
     r->n_hidden = r->reads.n * p->n_embd;
-}
-
-const struct model_layer *model_drafter_layer(const struct model_drafter *r)
-{
-    return &r->own->params.layer[r->own == r->m ? r->m->params.n_layer : 0];
 }
 
 uint32_t model_drafter_n_vocab(const struct model_drafter *r)

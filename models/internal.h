@@ -142,6 +142,8 @@ struct model_drafter_row {
 struct model_drafter {
     struct model *m;         /* the model that the session evaluates */
     const struct model *own; /* whose layers draft: m with an MTP layer, or a drafter's file */
+    const struct model_layer *layer; /* [n_layer]: these layers */
+    uint32_t n_layer;
     struct model_state *state;
     struct model_reads reads;
     uint32_t n_hidden;             /* numbers that are read of a position: H */
@@ -157,8 +159,6 @@ struct model_drafter {
 
 /* Chooses what drafts in a session of m: `own` (see above). */
 void model_drafter_choose(struct model_drafter *r, struct model *m, const struct model *own);
-/* Returns the first layer that drafts. */
-const struct model_layer *model_drafter_layer(const struct model_drafter *r);
 /* Allocates the rows of all sequences. After a failure the caller still calls model_drafter_free.
  */
 bool model_drafter_init(struct model_drafter *r, struct model_state *state, struct base_error *err);

@@ -117,9 +117,8 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
                                               .host = &m->engine->place[0],
                                               .hidden = o->hidden,
                                               .reads = own ? &s->drafter.reads : NULL,
-                                              .drafter =
-                                                  own ? model_drafter_layer(&s->drafter) : NULL,
-                                              .n_draft = own != NULL};
+                                              .drafter = own ? s->drafter.layer : NULL,
+                                              .n_draft = s->drafter.n_layer};
     if (!s->batch || !s->row || !s->left || !s->before || !s->mark) {
         base_fail(err, BASE_NO_MEMORY, "no memory for batches of %u", s->n_batch);
         model_session_free(s);

@@ -106,10 +106,10 @@ static bool check_shape(struct binder *b, const struct gguf_tensor *t, const cha
                             (unsigned long long)t->ne[2], (unsigned long long)t->ne[1],
                             (unsigned long long)t->ne[0], (long long)ne[2], (long long)ne[1],
                             (long long)ne[0]);
+    const bool is_ids = form == AS_IDS || form == AS_LONGS;
+    const struct quant_type *ids = quant_type_by_id(form == AS_LONGS ? QUANT_I64 : QUANT_I32);
     const bool computes = t->type->act || quant_type_plain(t->type);
-    if (form == AS_IDS     ? t->type->id != QUANT_I32
-        : form == AS_LONGS ? t->type->id != QUANT_I64
-                           : !computes)
+    if (is_ids ? t->type != ids : !computes)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "tensors of type %s are not supported in computations", t->type->name);
     return true;

@@ -1,9 +1,9 @@
-/* cli/drafter.h: the drafter of --draft FILE, which reads hidden states of the model.
+/* cli/draft_file.h: the drafter of --draft FILE, which reads hidden states of the model.
  *
  * A session of the model drafts with it (models/model.h). A file with a complete model is no
  * drafter: cli/draft_model.h. */
-#ifndef CLI_DRAFTER_H
-#define CLI_DRAFTER_H
+#ifndef CLI_DRAFT_FILE_H
+#define CLI_DRAFT_FILE_H
 
 #include "cli/options.h"
 #include "models/model.h"

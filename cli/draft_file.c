@@ -1,5 +1,5 @@
-/* cli/drafter.c: see cli/drafter.h. */
-#include "cli/drafter.h"
+/* cli/draft_file.c: see cli/draft_file.h. */
+#include "cli/draft_file.h"
 #include "cli/model_path.h"
 #include <string.h>
 
