@@ -47,7 +47,8 @@ struct generate_draft {
     int32_t *held;  /* [n_held]: the ids of the smaller model's sequence */
     uint32_t n_held;
     struct sampler *sampler;  /* greedy */
-    double guess_cost;        /* seconds of an evaluated draft token; 0: not measured */
+    bool at_once;             /* all tokens of an evaluated draft take one run */
+    double guess_cost;        /* seconds of a run for evaluated draft tokens; 0: not measured */
     double model_right;       /* the share of evaluated draft tokens that are right */
     uint32_t n_known;         /* number of evaluated draft tokens since the latest pause */
     bool drafter_ran;         /* the drafter has already made a draft */
@@ -90,6 +91,7 @@ struct generate_draft *generate_draft_new(const struct generate_draft_options *o
         d->sampler = sample_new(&greedy, n && n < own ? n : own, 1, err);
         ok = d->sampler;
     }
+    d->at_once = options->drafter && model_session_drafts_at_once(options->drafter);
     if (ok) return d;
     generate_draft_free(d);
     return NULL;
@@ -162,8 +164,9 @@ static size_t pick(const struct generate_draft *d, size_t n_new, size_t most)
             all *= right_of(d, (uint32_t)n);
             tokens += all;
         }
-        const double seconds = cost_of(d, i) + (d->evaluates ? d->guess_cost * (double)n : 0) +
-                               reread_cost(d, tokens, all);
+        const size_t n_runs = !d->evaluates ? 0 : d->at_once ? 1 : n;
+        const double seconds =
+            cost_of(d, i) + d->guess_cost * (double)n_runs + reread_cost(d, tokens, all);
         if (tokens / seconds <= best) continue;
         best = tokens / seconds;
         picked = n;
@@ -296,7 +299,8 @@ static bool draft_by_drafter(struct generate_draft *d, uint32_t seq, const int32
         return false;
     memcpy(guess, ids + n_new, k * sizeof *ids);
     if (d->drafter_ran)
-        average_seconds(&d->guess_cost, (base_seconds() - start) / (double)(n_new + k - 1));
+        average_seconds(&d->guess_cost,
+                        (base_seconds() - start) / (double)(d->at_once ? 1 : n_new + k - 1));
     d->drafter_ran = true; /* the time of the first run, which maps the weights, does not count */
     return true;
 }
@@ -327,6 +331,15 @@ static size_t pick_for_model(struct generate_draft *d, size_t n_new, size_t most
     return round_down(n_new, k);
 }
 
+/* Returns how many tokens the drafter drafts after n_new at most. */
+static size_t most_of_drafter(const struct generate_draft *d, size_t n_new)
+{
+    const size_t most = d->options.drafter && !d->options.session
+                            ? model_session_draft_most(d->options.drafter)
+                            : MAX_NEW + GENERATE_DRAFT_MAX;
+    return most > n_new ? most - n_new : 0;
+}
+
 /* ---- A step ---- */
 
 bool generate_draft_next(struct generate_draft *d, uint32_t seq, const int32_t *ids, size_t n,
@@ -344,7 +357,8 @@ bool generate_draft_next(struct generate_draft *d, uint32_t seq, const int32_t *
     }
     d->evaluates = true;
     if (d->options.session && !has_tokens(d, ids, n)) return true;
-    *n_guess = pick_for_model(d, n_new, most);
+    const size_t fits = most_of_drafter(d, n_new);
+    *n_guess = pick_for_model(d, n_new, most < fits ? most : fits);
     if (d->options.session) return draft_by_model(d, ids, n, *n_guess, guess, err);
     return *n_guess == 0 || draft_by_drafter(d, seq, ids + n - n_new, n_new, *n_guess, guess, err);
 }

@@ -317,7 +317,30 @@ static struct engine_tensor *build_eagle3(struct model_builder *b, struct engine
     return model_named(b, x, "layer_out");
 }
 
-/* Builds the hidden state and the logits of a draft token from the layer's output x [1][E]. */
+/* Builds the keys and values of DFlash's layers, all made of F of the hidden states that it reads.
+ */
+static void build_dflash_keys(struct model_builder *b, const struct model_drafter *d,
+                              struct engine_tensor *hidden)
+{
+    const struct model_drafter_ends *ends = &b->params->drafter;
+    hidden = model_norm(b, model_linear(b, &ends->in, hidden), &ends->norm);
+    hidden = model_named(b, hidden, "drafter_in");
+    for (uint32_t i = 0; i < d->n_layer; i++, b->layer++, b->kv_layer++) {
+        build_part(b, &b->layer->mixer, hidden); /* of which only keys and values are computed */
+        output_state(b);
+    }
+}
+
+/* Builds DFlash's layers for the embeddings x [T][E] of tokens and masks; returns the rows of all
+ * but the first. */
+static struct engine_tensor *build_dflash(struct model_builder *b, const struct model_drafter *d,
+                                          struct engine_tensor *x)
+{
+    for (uint32_t i = 0; i < d->n_layer; i++, b->layer++, b->kv_layer++) x = build_layer(b, x);
+    return x ? engine_view(b->g, x, 2, (int64_t[]){x->ne[0], x->ne[1] - 1}, NULL, x->nb[1]) : NULL;
+}
+
+/* Builds the hidden states and the logits of draft tokens from the layers' output x [n][E]. */
 static void build_draft(struct model_builder *b, struct model_drafter_graph *out,
                         const struct model_params *model, struct engine_tensor *x)
 {
@@ -343,9 +366,11 @@ bool model_drafter_build(struct model_drafter_graph *out, const struct model_dra
     struct engine_tensor *const tables[] = {p->mtp.token_embd, p->ends.token_embd,
                                             model->ends.token_embd};
     const int64_t size = use == MODEL_DRAFTER_CHAINS ? p->n_embd : d->n_hidden;
+    const bool blocks = p->arch->drafter == MODEL_DRAFTER_DFLASH;
     int table = 0;
     *out = (struct model_drafter_graph){0};
-    out->graph = engine_graph_new(d->m->engine, (int)(nodes_of_layer(d->own) + NODES_AROUND), err);
+    out->graph = engine_graph_new(d->m->engine,
+                                  (int)(d->n_layer * nodes_of_layer(d->own) + NODES_AROUND), err);
     if (!out->graph) return false;
     struct model_builder b = {.g = out->graph,
                               .params = p,
@@ -356,19 +381,25 @@ bool model_drafter_build(struct model_drafter_graph *out, const struct model_dra
     b.ids = out->ids = engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_tokens}, "ids");
     b.positions = out->positions =
         engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_tokens}, "positions");
-    out->hidden = engine_input(b.g, QUANT_F32, 2, (int64_t[]){size, n_tokens}, "hidden_in");
+    if (use != MODEL_DRAFTER_BLOCKS)
+        out->hidden = engine_input(b.g, QUANT_F32, 2, (int64_t[]){size, n_tokens}, "hidden_in");
     model_state_kv.add_inputs(d->state, b.g, n_tokens, n_tokens, &b.inputs);
     out->inputs = b.inputs;
 
     while (!tables[table]) table++;
     struct engine_tensor *x = build_embedding(&b, tables[table]);
     engine_graph_set_place(b.g, b.layer->place);
-    x = p->arch->drafter ? build_eagle3(&b, x, out->hidden, use != MODEL_DRAFTER_CHAINS)
-                         : build_mtp(&b, x, out->hidden);
-    if (use == MODEL_DRAFTER_STORES)
-        output_state(&b);
-    else
-        build_draft(&b, out, model, x);
+    if (blocks && use == MODEL_DRAFTER_STORES) {
+        build_dflash_keys(&b, d, out->hidden);
+    } else {
+        x = blocks             ? build_dflash(&b, d, x)
+            : p->arch->drafter ? build_eagle3(&b, x, out->hidden, use != MODEL_DRAFTER_CHAINS)
+                               : build_mtp(&b, x, out->hidden);
+        if (use == MODEL_DRAFTER_STORES)
+            output_state(&b);
+        else
+            build_draft(&b, out, model, x);
+    }
     if (engine_graph_plan(b.g, true, err)) return true;
     engine_graph_free(out->graph);
     *out = (struct model_drafter_graph){0};

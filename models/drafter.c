@@ -9,14 +9,18 @@
  * model_reads: an MTP layer those after the last layer, EAGLE-3 those between three layers), and
  * the graph f (models/build.c).
  *
- * - Keys and values are one more layer of the cache: they are forked, truncated and saved with the
+ * DFlash has no token in f: keys and values of position i are made of h(i), in several layers. It
+ * drafts by one run over the tokens without hidden states and masks after them, which attend to
+ * these keys and to each other; each mask's row is the draft token in its place.
+ *
+ * - Keys and values are more layers of the cache: they are forked, truncated and saved with the
  *   others. They are computed for many positions at once: before a draft, before a sequence is
  *   saved, and when MODEL_DRAFTER_PENDING of them are missing. So a text without drafts costs
  * almost nothing more.
  * - Hidden states are kept for the positions without keys and values, and for some earlier ones,
  *   because rejected drafts truncate the sequence. Zeros replace one that is not kept: this can
  *   make a draft worse, but never changes the text.
- * - After its first draft token a drafter reads its own hidden state instead.
+ * - After its first draft token an MTP layer or EAGLE-3 reads its own hidden state instead.
  * - Hidden states between layers are there for all tokens. Those after the last layer are not: a
  *   long prompt computes only its last ones for an MTP layer (model_drafter_share), whose drafts
  *   attend to these and later positions. Without them only the last hidden state is computed, which
@@ -59,6 +63,8 @@ bool model_drafter_fits(const struct model *drafter, const struct model *m, stru
     if (!ids && own->ends.output.weight && own->ends.n_output != p->n_vocab)
         return base_fail(err, BASE_USAGE, "it has logits of %u tokens, not %u", own->ends.n_output,
                          p->n_vocab);
+    if (d->block && d->mask_id >= p->n_vocab)
+        return base_fail(err, BASE_USAGE, "its mask is token %u of %u", d->mask_id, p->n_vocab);
     for (uint32_t i = 0; ids && i < d->n_ids; i++)
         if (ids[i] < 0 || ids[i] >= p->n_vocab)
             return base_fail(err, BASE_USAGE, "it drafts token %lld of %u", (long long)ids[i],
@@ -82,6 +88,13 @@ void model_drafter_choose(struct model_drafter *r, struct model *m, const struct
         r->reads.last = r->reads.last || r->reads.layer[i] == n_layer;
     }
     r->n_hidden = r->reads.n * p->n_embd;
+    r->lag = own->params.arch->drafter != MODEL_DRAFTER_DFLASH;
+    r->block = d->block < MODEL_DRAFTER_STEPS ? d->block : MODEL_DRAFTER_STEPS;
+}
+
+uint32_t model_drafter_most(const struct model_drafter *r)
+{
+    return r->block ? r->block : MODEL_DRAFTER_STEPS + 1;
 }
 
 uint32_t model_drafter_n_vocab(const struct model_drafter *r)
@@ -111,6 +124,7 @@ void model_drafter_free(struct model_drafter *r)
     engine_graph_free(r->guess.graph);
     engine_graph_free(r->chain.graph);
     for (int i = 0; i < MODEL_DRAFTER_GRAPHS; i++) engine_graph_free(r->store[i].graph);
+    for (int i = 0; i <= MODEL_DRAFTER_STEPS; i++) engine_graph_free(r->block_of[i].graph);
     free(r->hidden);
     free(r->row);
     free(r->stored);
@@ -133,6 +147,12 @@ static bool has_draft_graphs(struct model_drafter *r, struct base_error *err)
            (chain_of(r)->graph || model_drafter_build(&r->chain, r, 1, MODEL_DRAFTER_CHAINS, err));
 }
 
+static bool has_block_graph(struct model_drafter *r, uint32_t n, struct base_error *err)
+{
+    return r->block_of[n].graph ||
+           model_drafter_build(&r->block_of[n], r, n, MODEL_DRAFTER_BLOCKS, err);
+}
+
 static bool has_store_graph(struct model_drafter *r, uint32_t i, struct base_error *err)
 {
     return r->store[i].graph ||
@@ -141,9 +161,13 @@ static bool has_store_graph(struct model_drafter *r, uint32_t i, struct base_err
 
 bool model_drafter_plan(struct model_drafter *r, uint64_t *bytes, struct base_error *err)
 {
-    if (!has_draft_graphs(r, err)) return false;
-    *bytes += (uint64_t)engine_graph_bytes(r->guess.graph);
+    if (!r->block && !has_draft_graphs(r, err)) return false;
+    if (r->guess.graph) *bytes += (uint64_t)engine_graph_bytes(r->guess.graph);
     if (r->chain.graph) *bytes += (uint64_t)engine_graph_bytes(r->chain.graph);
+    for (uint32_t n = 2; n <= r->block; n = 2 * n - 1) { /* with 1, 2, 4, .. draft tokens */
+        if (!has_block_graph(r, n, err)) return false;
+        *bytes += (uint64_t)engine_graph_bytes(r->block_of[n].graph);
+    }
     for (uint32_t i = 0; i < MODEL_DRAFTER_GRAPHS; i++) {
         if (!has_store_graph(r, i, err)) return false;
         *bytes += (uint64_t)engine_graph_bytes(r->store[i].graph);
@@ -203,8 +227,28 @@ static void keep(struct model_drafter *r, const struct model_graph *g, uint32_t 
 
 /* ---- Runs ---- */
 
-/* Fills the inputs of a graph for token `id` at `at` with the hidden states of the position before
- * it; NULL: zeros. */
+/* Fills the inputs of a graph for token `id` at `at`, which attends to the positions before
+ * `end`. */
+static void fill_place(const struct model_drafter *r, const struct model_drafter_graph *g,
+                       int32_t id, const struct model_place *at, uint32_t end)
+{
+    ((int32_t *)engine_input_data(g->ids))[at->t] = id;
+    ((int32_t *)engine_input_data(g->positions))[at->t] = (int32_t)at->position;
+    model_state_kv.fill_inputs(r->state, &g->inputs, at);
+    const uint32_t first = r->state->kv.draft_first[at->seq];
+    for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
+        if (!g->inputs.kv.range[kind]) continue;
+        int32_t *range = (int32_t *)engine_input_data(g->inputs.kv.range[kind]) + 4 * (size_t)at->t;
+        if (end > at->position + 1) {
+            range[2] = (int32_t)end;
+            range[3] = (int32_t)(end - 1 - at->position);
+        }
+        if (range[1] < (int32_t)first) range[1] = (int32_t)first;
+        if (range[1] >= range[2]) range[1] = range[2] - 1; /* at least to itself */
+    }
+}
+
+/* Fills the inputs of a graph for token `id` at `at` with hidden states; NULL: zeros. */
 static void fill(const struct model_drafter *r, const struct model_drafter_graph *g, int32_t id,
                  const struct model_place *at, const float *hidden)
 {
@@ -214,16 +258,7 @@ static void fill(const struct model_drafter *r, const struct model_drafter_graph
         memcpy(to, hidden, size * sizeof *to);
     else
         memset(to, 0, size * sizeof *to);
-    ((int32_t *)engine_input_data(g->ids))[at->t] = id;
-    ((int32_t *)engine_input_data(g->positions))[at->t] = (int32_t)at->position;
-    model_state_kv.fill_inputs(r->state, &g->inputs, at);
-    const uint32_t first = r->state->kv.draft_first[at->seq];
-    for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
-        if (!g->inputs.kv.range[kind]) continue;
-        int32_t *range = (int32_t *)engine_input_data(g->inputs.kv.range[kind]) + 4 * (size_t)at->t;
-        if (range[1] < (int32_t)first) range[1] = (int32_t)first;
-        if (range[1] >= range[2]) range[1] = range[2] - 1; /* at least to itself */
-    }
+    fill_place(r, g, id, at, at->position + 1);
 }
 
 bool model_drafter_store(struct model_drafter *r, uint32_t seq, uint32_t end,
@@ -239,7 +274,7 @@ bool model_drafter_store(struct model_drafter *r, uint32_t seq, uint32_t end,
         for (; at.t < 1u << i; at.t++, at.position++) {
             const uint32_t p = at.position;
             fill(r, &r->store[i], rows_of(r, seq)[p % MODEL_DRAFTER_ROWS].id, &at,
-                 p > 0 ? find(r, seq, p - 1, -1) : NULL);
+                 p >= r->lag ? find(r, seq, p - r->lag, -1) : NULL);
         }
         if (!engine_graph_run(r->store[i].graph, err)) return false;
         *stored = at.position;
@@ -262,12 +297,12 @@ void model_drafter_expect(struct model_drafter *r, uint32_t seq, uint32_t n)
     r->share[seq] = model_drafter_share(r, n);
 }
 
-/* Prepares for keeping the hidden state of position p. Keys and values need the hidden state of the
- * position before; if that is not kept, and at position 0, they begin with the next position. */
+/* Prepares for keeping the hidden states of position p, of which the keys of position p + lag are
+ * made. If those before are not kept, and at position 0, keys and values begin there. */
 static void follow(struct model_drafter *r, uint32_t seq, uint32_t p)
 {
     uint32_t *first = &r->state->kv.draft_first[seq];
-    if (p > r->end[seq] || p < *first || p == 0) *first = r->stored[seq] = p + 1;
+    if (p > r->end[seq] || p < *first || p == 0) *first = r->stored[seq] = p + r->lag;
     r->end[seq] = p + 1;
 }
 
@@ -291,21 +326,59 @@ bool model_drafter_keep(struct model_drafter *r, const struct model_graph *g,
 
 bool model_drafter_begin(struct model_drafter *r, uint32_t seq, struct base_error *err)
 {
-    return has_draft_graphs(r, err) && model_drafter_store(r, seq, r->state->length[seq], err);
+    return (r->block || has_draft_graphs(r, err)) &&
+           model_drafter_store(r, seq, r->state->length[seq], err);
+}
+
+/* Chooses a token by row i of the logits of a run of g. Returns -1 after setting *err. */
+static int32_t choose_by(const struct model_drafter *r, const struct model_drafter_graph *g,
+                         uint32_t i, model_chooser choose, void *user, struct base_error *err)
+{
+    const struct engine_tensor *ids = r->own->params.drafter.ids;
+    const float *logits = engine_output_data(g->logits);
+    const int32_t id = choose(user, logits + (size_t)i * (size_t)g->logits->ne[0], err);
+    return ids && id >= 0 ? (int32_t)((const int64_t *)(const void *)ids->data)[id] : id;
+}
+
+/* Removes the draft's positions from the cache. */
+static void cut_back(struct model_state *state, uint32_t seq, uint32_t length, uint32_t n)
+{
+    state->length[seq] = length + n;
+    model_state_kv.truncate(state, seq, length);
+    state->length[seq] = length;
+}
+
+/* Drafts all k tokens by one run. */
+static bool draft_block(struct model_drafter *r, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
+                        model_chooser choose, void *user, struct base_error *err)
+{
+    const struct model_drafter_ends *d = &r->own->params.drafter;
+    const struct model_drafter_graph *g = &r->block_of[n + k];
+    const uint32_t length = r->state->length[seq], end = length + n + k;
+    struct model_place at = {.seq = seq, .position = length};
+    if (!model_drafter_begin(r, seq, err) || !has_block_graph(r, n + k, err)) return false;
+    model_state_kv.append(r->state, seq, n + k);
+    for (; at.position < end; at.t++, at.position++)
+        fill_place(r, g, at.t < n ? ids[at.t] : (int32_t)d->mask_id, &at,
+                   d->causal ? at.position + 1 : end);
+    bool ok = engine_graph_run(g->graph, err);
+    for (uint32_t i = n; ok && i < n + k; i++) {
+        ids[i] = choose_by(r, g, i - 1, choose, user, err);
+        ok = ids[i] >= 0;
+    }
+    cut_back(r->state, seq, length, n + k);
+    return ok;
 }
 
 bool model_drafter_draft(struct model_drafter *r, uint32_t seq, int32_t *ids, uint32_t n,
                          uint32_t k, model_chooser choose, void *user, struct base_error *err)
 {
-    struct model_state *state = r->state;
-    const int64_t *own = r->own->params.drafter.ids
-                             ? (const int64_t *)(const void *)r->own->params.drafter.ids->data
-                             : NULL;
     const struct model_drafter_graph *g = NULL;
-    const uint32_t length = state->length[seq], steps = n + k - 1;
+    const uint32_t length = r->state->length[seq], steps = n + k - 1;
     bool ok = true;
+    if (r->block) return draft_block(r, seq, ids, n, k, choose, user, err);
     if (!model_drafter_begin(r, seq, err)) return false;
-    model_state_kv.append(state, seq, steps);
+    model_state_kv.append(r->state, seq, steps);
     for (uint32_t i = 0; ok && i < steps; i++) {
         const struct model_place at = {.seq = seq, .position = length + i};
         const float *hidden =
@@ -316,12 +389,9 @@ bool model_drafter_draft(struct model_drafter *r, uint32_t seq, int32_t *ids, ui
         fill(r, g, ids[i], &at, hidden);
         ok = engine_graph_run(g->graph, err);
         if (!ok || i + 1 < n) continue;
-        const int32_t chosen = choose(user, engine_output_data(g->logits), err);
-        ids[i + 1] = own && chosen >= 0 ? (int32_t)own[chosen] : chosen;
-        ok = chosen >= 0;
+        ids[i + 1] = choose_by(r, g, 0, choose, user, err);
+        ok = ids[i + 1] >= 0;
     }
-    state->length[seq] = length + steps;
-    model_state_kv.truncate(state, seq, length);
-    state->length[seq] = length;
+    cut_back(r->state, seq, length, steps);
     return ok;
 }

@@ -19,21 +19,23 @@ struct model {
 /* ---- Graphs (build.c) ---- */
 
 /* The graph of a drafter for T tokens. At position p it reads token p and the hidden states of
- * position p - 1, and stores keys and values in the slot of token p. */
+ * position p - 1 (DFlash: no token, and those of p), and stores keys and values in the slot of
+ * token p. */
 struct model_drafter_graph {
     struct engine_graph *graph;
     struct engine_tensor *ids, *positions; /* I32 [T] */
     struct engine_tensor *hidden;          /* F32 [T][..]: see enum model_drafter_use */
     struct model_state_inputs inputs;      /* only keys and values */
-    /* F32 [1][E], the drafter's own hidden state for the next position, and F32 [1][V]; both NULL
-     * in a graph that only stores keys and values */
+    /* F32 [n][E], the drafter's own hidden states, and F32 [n][V], the logits of n draft tokens;
+     * both NULL in a graph that only stores keys and values */
     struct engine_tensor *next, *logits;
 };
 
 enum model_drafter_use {
     MODEL_DRAFTER_STORES,  /* keys and values; `hidden` are those that the drafter reads */
     MODEL_DRAFTER_GUESSES, /* and a draft token */
-    MODEL_DRAFTER_CHAINS   /* likewise, after another draft token; `hidden` is its `next` */
+    MODEL_DRAFTER_CHAINS,  /* likewise, after another draft token; `hidden` is its `next` */
+    MODEL_DRAFTER_BLOCKS   /* draft tokens in the places of all tokens but the first; no `hidden` */
 };
 struct model_drafter;
 bool model_drafter_build(struct model_drafter_graph *g, const struct model_drafter *d,
@@ -146,15 +148,18 @@ struct model_drafter {
     uint32_t n_layer;
     struct model_state *state;
     struct model_reads reads;
-    uint32_t n_hidden;             /* numbers that are read of a position: H */
-    float *hidden;                 /* [n_seq][MODEL_DRAFTER_ROWS][H] */
+    uint32_t n_hidden; /* numbers that are read of a position: H */
+    uint32_t lag;   /* the keys of a position are made of hidden states so many positions before */
+    uint32_t block; /* maximum number of tokens of a draft at once; 0: one after the other */
+    float *hidden;  /* [n_seq][MODEL_DRAFTER_ROWS][H] */
     struct model_drafter_row *row; /* [n_seq][MODEL_DRAFTER_ROWS] */
     /* [n_seq] each. `stored`: the keys and values of the positions from state->kv.draft_first up to
      * it are computed. `end`: the hidden states of the positions up to it are kept. */
     uint32_t *stored, *end;
     uint32_t *share; /* [n_seq]: of the last tokens of a call, those whose hidden states are kept */
-    struct model_drafter_graph guess, chain,
-        store[MODEL_DRAFTER_GRAPHS]; /* built when first used */
+    /* Built when first used. block_of[i]: for i tokens. */
+    struct model_drafter_graph guess, chain, store[MODEL_DRAFTER_GRAPHS],
+        block_of[MODEL_DRAFTER_STEPS + 1];
 };
 
 /* Chooses what drafts in a session of m: `own` (see above). */
@@ -184,8 +189,10 @@ bool model_drafter_store(struct model_drafter *r, uint32_t seq, uint32_t end,
                          struct base_error *err);
 /* See model_seq_draft_begin. */
 bool model_drafter_begin(struct model_drafter *r, uint32_t seq, struct base_error *err);
-/* Returns the number of logits per draft token. */
+/* Returns the number of logits per draft token, and the maximum number of tokens of a draft, with
+ * those before it. */
 uint32_t model_drafter_n_vocab(const struct model_drafter *r);
+uint32_t model_drafter_most(const struct model_drafter *r);
 /* See model_seq_draft. The caller has checked the arguments. */
 bool model_drafter_draft(struct model_drafter *r, uint32_t seq, int32_t *ids, uint32_t n,
                          uint32_t k, model_chooser choose, void *user, struct base_error *err);

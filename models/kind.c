@@ -29,7 +29,7 @@ static const struct kind architectures[] = {
     {"qwen3tts", "the part of a model for speech that writes codes of sounds"},
     {"pockettts", "the part of a model for speech that writes codes of sounds"},
     {"eagle3", DRAFTER ": give that model's file, and this one as its draft"},
-    {"dflash", DRAFTER},
+    {"dflash", DRAFTER ": give that model's file, and this one as its draft"},
     {"gemma4-assistant", DRAFTER},
     {"sd1", "a model for images"},
     {"sd3", "a model for images"},

@@ -179,6 +179,10 @@ uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uin
 bool model_session_can_draft(const struct model_session *s);
 /* Returns the number of logits per draft token, which is that of the model's, or fewer. */
 uint32_t model_session_n_draft_vocab(const struct model_session *s);
+/* Returns the maximum of n + k of model_seq_draft, at least 2. */
+uint32_t model_session_draft_most(const struct model_session *s);
+/* Returns whether all tokens of a draft take one run; otherwise each takes one. */
+bool model_session_drafts_at_once(const struct model_session *s);
 
 /* Chooses a draft token by its logits [n_draft_vocab] and returns its index. Returns -1 after
  * setting *err. */
@@ -188,7 +192,7 @@ typedef int32_t (*model_chooser)(void *user, const float *logits, struct base_er
 bool model_seq_draft_begin(struct model_session *s, uint32_t seq, struct base_error *err);
 
 /* Drafts tokens after the sequence. The first n > 0 of ids[n + k] are the tokens that follow it;
- * the function writes k > 0 draft tokens after them, chosen one after another. n + k is at most 33.
+ * the function writes k > 0 draft tokens after them, chosen one after another.
  * The sequence does not change. The session keeps the hidden states of the latest 96 evaluated
  * positions of a sequence; for other positions it uses the drafter's own output, or zeros. */
 bool model_seq_draft(struct model_session *s, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,

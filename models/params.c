@@ -347,17 +347,14 @@ static bool read_reads(struct model_reader *r, struct model_drafter_ends *d)
     return true;
 }
 
-/* Reads the numbers of a drafter besides those of its layers. */
-static bool read_drafter(struct model_reader *r, struct model_params *p)
+static bool read_eagle3(struct model_reader *r, struct model_params *p)
 {
     struct model_drafter_ends *d = &p->drafter;
     bool norm = false;
-    if (!p->arch->drafter) return true;
-    if (p->n_layer > 1 && p->arch->drafter == MODEL_DRAFTER_EAGLE3)
+    if (p->n_layer > 1)
         return model_reader_fail(r, "block_count", "%u, but such a drafter has one layer",
                                  p->n_layer);
-    if (!read_reads(r, d)) return false;
-    if (p->arch->drafter == MODEL_DRAFTER_EAGLE3 && d->n_read != 3)
+    if (d->n_read != 3)
         return model_reader_fail(r, "target_layers", "%u layers, but such a drafter reads 3",
                                  d->n_read);
     if (!model_read_u32(r, "target_hidden_size", MODEL_REQUIRED, 1, MODEL_MAX_DIM,
@@ -366,9 +363,41 @@ static bool read_drafter(struct model_reader *r, struct model_params *p)
         !gguf_get_bool(r->file, model_reader_key(r, "norm_before_residual"), &d->adds_normalized,
                        r->err))
         return false;
-    d->n_embd = p->n_embd;
+    d->n_norm = norm ? d->n_read * d->n_embd_read : 0;
+    d->n_hidden_norm = p->n_embd;
+    return true;
+}
+
+static bool read_dflash(struct model_reader *r, struct model_drafter_ends *d)
+{
+    static const char mask_key[] = "tokenizer.ggml.mask_token_id";
+    uint32_t window = 0;
+    d->mask_id = UINT32_MAX;
+    d->block = 16;
+    if (!model_read_u32(r, "block_size", MODEL_OPTIONAL, 2, MODEL_MAX_CTX, &d->block) ||
+        !gguf_get_bool(r->file, model_reader_key(r, "attention.causal"), &d->causal, r->err) ||
+        !gguf_get_u32(r->file, model_reader_key(r, "attention.sliding_window"), &window, r->err) ||
+        !gguf_get_u32(r->file, mask_key, &d->mask_id, r->err))
+        return false;
+    if (window)
+        return model_reader_fail(r, "attention.sliding_window",
+                                 "drafters with windows are not supported");
+    if (d->mask_id == UINT32_MAX)
+        return base_fail_at(r->err, BASE_MODEL, mask_key, -1, "this key is missing");
+    d->n_norm = d->n_embd;
+    return true;
+}
+
+/* Reads the numbers of a drafter besides those of its layers. */
+static bool read_drafter(struct model_reader *r, struct model_params *p)
+{
+    struct model_drafter_ends *d = &p->drafter;
+    if (!p->arch->drafter) return true;
+    d->n_embd_read = d->n_embd = p->n_embd;
+    if (!read_reads(r, d) ||
+        !(p->arch->drafter == MODEL_DRAFTER_EAGLE3 ? read_eagle3(r, p) : read_dflash(r, d)))
+        return false;
     d->n_in = d->n_read * d->n_embd_read;
-    d->n_norm = norm ? d->n_in : 0;
     d->n_ids = gguf_tensor_find(r->file, "d2t") ? p->ends.n_output : 0;
     return true;
 }
@@ -714,7 +743,7 @@ static const struct model_tensor_row mtp_rows[] = {
 static const struct model_tensor_row drafter_rows[] = {
     {"fc",                     MODEL_LINEAR, MODEL_REQUIRED, DRAFTER(in),   .inputs = DRAFTER(n_in), .outputs = DRAFTER(n_embd)},
     {"enc.output_norm",        MODEL_NORM,   MODEL_REQUIRED, DRAFTER(norm), .inputs = DRAFTER(n_norm)},
-    {"blk.0.attn_norm_2",      MODEL_NORM,   MODEL_REQUIRED, DRAFTER(hidden_norm), .inputs = DRAFTER(n_embd)},
+    {"blk.0.attn_norm_2",      MODEL_NORM,   MODEL_REQUIRED, DRAFTER(hidden_norm), .inputs = DRAFTER(n_hidden_norm)},
     {"d2t",                    MODEL_LONGS,  MODEL_REQUIRED, DRAFTER(ids),  .inputs = DRAFTER(n_ids)},
     {.name = NULL},
 };

@@ -185,12 +185,16 @@ struct model_reads {
 struct model_drafter_ends {
     uint32_t n_read, layer[MODEL_READS_MAX]; /* see struct model_reads */
     uint32_t n_embd_read;                    /* E of the model that it drafts for */
-    uint32_t n_embd, n_in, n_norm, n_ids;    /* E; n_read n_embd_read; its norm or 0; draft ids */
-    struct model_norm norm;                  /* [n_in]: of the hidden states that it reads */
-    struct model_norm hidden_norm;           /* [E] */
-    struct model_linear in;                  /* E x n_in: multiplies them, concatenated */
+    uint32_t n_embd, n_in, n_norm, n_ids;    /* E; n_read n_embd_read; of norm; draft ids */
+    uint32_t n_hidden_norm;                  /* E, or 0 */
+    struct model_norm norm; /* EAGLE-3: [n_in], of what it reads; DFlash: [E], after `in` */
+    struct model_norm hidden_norm;
+    struct model_linear in;    /* E x n_in: multiplies them, concatenated */
     struct engine_tensor *ids; /* I64 [n_ids]: ids of its logits, or NULL: the model's */
     bool adds_normalized;      /* the layer adds the hidden state after its norm */
+    uint32_t block;            /* DFlash: tokens that it was trained to evaluate at once */
+    uint32_t mask_id;
+    bool causal; /* tokens of a block attend only to earlier ones */
 };
 
 struct model_params {

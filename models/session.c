@@ -117,7 +117,7 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
                                               .host = &m->engine->place[0],
                                               .hidden = o->hidden,
                                               .reads = own ? &s->drafter.reads : NULL,
-                                              .drafter = own ? s->drafter.layer : NULL,
+                                              .drafter = s->drafter.layer,
                                               .n_draft = s->drafter.n_layer};
     if (!s->batch || !s->row || !s->left || !s->before || !s->mark) {
         base_fail(err, BASE_NO_MEMORY, "no memory for batches of %u", s->n_batch);
@@ -762,6 +762,16 @@ uint32_t model_session_n_draft_vocab(const struct model_session *s)
     return model_drafter_n_vocab(&s->drafter);
 }
 
+uint32_t model_session_draft_most(const struct model_session *s)
+{
+    return model_drafter_most(&s->drafter);
+}
+
+bool model_session_drafts_at_once(const struct model_session *s)
+{
+    return s->drafter.block;
+}
+
 bool model_seq_draft_begin(struct model_session *s, uint32_t seq, struct base_error *err)
 {
     return !s->state.reads || model_drafter_begin(&s->drafter, seq, err);
@@ -770,10 +780,10 @@ bool model_seq_draft_begin(struct model_session *s, uint32_t seq, struct base_er
 bool model_seq_draft(struct model_session *s, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
                      model_chooser choose, void *user, struct base_error *err)
 {
-    const uint32_t steps = n + k - 1;
-    if (!s->state.reads || n == 0 || steps > MODEL_DRAFTER_STEPS)
+    const uint32_t slots = s->drafter.block ? n + k : n + k - 1;
+    if (!s->state.reads || n == 0 || n + k > model_drafter_most(&s->drafter))
         return base_fail(err, BASE_FAILED, "%u draft tokens after %u tokens", k, n);
-    if (!check_room(s, seq, steps, err)) return false;
+    if (!check_room(s, seq, slots, err)) return false;
     for (uint32_t i = 0; i < n; i++)
         if (!check_id(s, ids[i], err)) return false;
     return model_drafter_draft(&s->drafter, seq, ids, n, k, choose, user, err);

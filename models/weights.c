@@ -550,7 +550,8 @@ bool model_weights_bind(struct model_weights *w, struct model_params *p,
                 : base_fail(err, BASE_NO_MEMORY, "no memory for the tensor table");
     /* A file has at least one of the two: read_vocab has checked it. A drafter may lack them. */
     const bool shares = done && !p->arch->drafter;
-    if (shares && !p->ends.output.weight)
+    const bool ties = shares || (done && p->drafter.block && p->ends.token_embd);
+    if (ties && !p->ends.output.weight)
         p->ends.output.weight = share(w, p->ends.token_embd, p->ends.place);
     if (shares && !p->ends.token_embd) p->ends.token_embd = share(w, p->ends.output.weight, NULL);
     done = done && upload(w, err);

@@ -443,8 +443,10 @@ enum model_mtp_input {
  * it is no model by itself. */
 enum model_drafter_kind {
     MODEL_DRAFTER_NONE,
-    MODEL_DRAFTER_EAGLE3 /* one layer, which reads the embedding of a token and the hidden states of
-                            the position before it (Li et al. 2025) */
+    MODEL_DRAFTER_EAGLE3, /* one layer, which reads the embedding of a token and the hidden states
+                             of the position before it (Li et al. 2025) */
+    MODEL_DRAFTER_DFLASH  /* layers whose keys and values of a position are made of its hidden
+                             states; they replace mask tokens after the text, all at once */
 };
 
 /* ---- Pooling: one row of a sequence's hidden states (block_pool.c) ---- */
