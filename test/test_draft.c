@@ -241,26 +241,29 @@ static bool ends_with(struct gguf_str name, const char *end)
 }
 
 /* Overwrites the tensors of a file so that the model writes a fixed list: no layer adds anything to
- * the embeddings, token x + 1 follows token x, and the MTP layer passes its embedding on. */
+ * the embeddings, token x + 1 follows token x, and the MTP layer passes its embedding on. A drafter
+ * passes the hidden state before its token on, which token x + 2 follows. */
 static void make_list(const struct gguf_file *file, const char *path)
 {
     FILE *out = fopen(path, "r+b");
     const struct gguf_tensor *embd = gguf_tensor_find(file, "token_embd.weight");
-    const uint64_t n_embd = embd->ne[0], n_vocab = embd->ne[1];
+    const uint64_t n_embd = embd->ne[0], n_vocab = embd->ne[1],
+                   next = model_is_drafter(file) ? 2 : 1;
     assert_non_null(out);
     for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(file, i);
         const bool is_output = ends_with(t->name, "output.weight") && t->ne[1] == n_vocab;
-        const bool passes = ends_with(t->name, "nextn.eh_proj.weight");
+        const bool passes =
+            ends_with(t->name, "nextn.eh_proj.weight") || ends_with(t->name, "fc.weight");
         const bool adds =
             ends_with(t->name, "attn_output.weight") || ends_with(t->name, "ssm_out.weight") ||
             ends_with(t->name, "ffn_down.weight") || ends_with(t->name, "ffn_down_exps.weight") ||
             ends_with(t->name, "ffn_down_shexp.weight");
         if (!is_output && !passes && !adds) continue;
         float *values = calloc(t->size, 1);
-        for (uint64_t k = 0; passes && k < n_embd; k++) values[2 * n_embd * k + k] = 1;
+        for (uint64_t k = 0; passes && k < n_embd; k++) values[t->ne[0] * k + k] = 1;
         for (uint64_t x = 0; is_output && x < n_vocab; x++)
-            memcpy(values + (x + 1) % n_vocab * n_embd, (const float *)embd->data + x * n_embd,
+            memcpy(values + (x + next) % n_vocab * n_embd, (const float *)embd->data + x * n_embd,
                    n_embd * sizeof *values);
         assert_int_equal(fseek(out, (long)t->offset, SEEK_SET), 0);
         assert_int_equal(fwrite(values, t->size, 1, out), 1);
@@ -409,6 +412,49 @@ static void drafts_of_a_perfect_mtp_layer_are_all_accepted(void **state)
         generate_draft_free(d);
         support_generate_close(&s);
     }
+}
+
+/* A drafter that passes on what it reads: the first token of each draft is right, the next ones
+ * repeat it. */
+static void right_tokens_of_a_drafter_are_accepted(void **state)
+{
+    struct generate_options greedy = {.sample = sample_options_default(),
+                                      .max_tokens = 60,
+                                      .max_thought = -1,
+                                      .ignore_eos = true};
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_generate s = {0};
+    struct support_model m = support_model_default("eagle3-shared");
+    struct text text = {0};
+    char path[64];
+    (void)state;
+    greedy.sample.temp = 0;
+    open_changed(&s, "llama", make_list);
+    m.with = "token_embd.weight output.weight=300";
+    snprintf(path, sizeof path, "/tmp/infer-%d-drafter.gguf", (int)getpid());
+    assert_true(support_model_write(&m, path, &err));
+    s.drafter_file = gguf_open(path, &err);
+    make_list(s.drafter_file, path);
+    unlink(path);
+    s.drafter = model_open_drafter(s.drafter_file, s.engine, &err);
+    if (!s.drafter) fail_msg("%s: %s", err.item, err.text);
+    model_session_free(s.session);
+    s.session = s.parts.session = session_of(s.model, false, s.drafter);
+    const struct generate_draft_options options = {
+        .n_ctx = N_CTX, .drafter = s.session, .always = true};
+    struct generate_draft *d = generate_draft_new(&options, &err);
+    struct generate_request *r = support_request(&s, &greedy, 0);
+    const int32_t prompt[] = {70, 80, 90};
+    run(r, d, &(struct generate_prompt){.ids = prompt, .n = 3, .continues = true}, &text);
+    assert_int_equal(text.n, 60);
+    for (size_t k = 0; k < text.n; k++) assert_int_equal(text.id[k], 91 + k);
+    const struct generate_draft_counts c = generate_draft_counts(d);
+    assert_true(c.n_batches > 20 && c.n_guesses > c.n_batches);
+    assert_int_equal(c.n_right, c.n_batches);
+    base_buffer_free(&text.bytes);
+    generate_request_free(r);
+    generate_draft_free(d);
+    support_generate_close(&s);
 }
 
 /* ---- Keys and values of a drafter ---- */
@@ -721,6 +767,7 @@ int main(void)
         cmocka_unit_test(texts_are_the_same_with_drafts_of_hidden_states),
         cmocka_unit_test(drafts_of_an_mtp_layer_of_nan_change_no_text),
         cmocka_unit_test(drafts_of_a_perfect_mtp_layer_are_all_accepted),
+        cmocka_unit_test(right_tokens_of_a_drafter_are_accepted),
         cmocka_unit_test(a_drafter_uses_no_hidden_states_of_another_text),
         cmocka_unit_test(keys_of_a_drafter_do_not_depend_on_when_they_are_computed),
         cmocka_unit_test(the_longest_match_is_found),
