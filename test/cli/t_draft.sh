@@ -66,19 +66,24 @@ begin drafts_of_a_drafter_change_no_byte
 # drafter NAME TENSORS KEYS: a drafter for $tiny.
 drafter() { make "$work/$1.gguf" arch=eagle3 tokens=bpe with="$2" keys="target_hidden_size=64 $3"; }
 drafter eagle3 'output.weight=40 d2t=40' target_layers=0,2,3
+make "$work/dflash.gguf" arch=dflash tokens=bpe layers=2 keys='target_layers=0,2 !tokenizer.ggml.mask_token_id=9'
 for command in 'run --raw' 'run --raw --plan' 'chat --commands --template chatml'; do
     # shellcheck disable=SC2086
     set -- $command -m "$tiny" -s 1 --temp 0.3
     [ "$1" = run ] && set -- "$@" -p "$text" -n 60 --ignore-eos
     [ "$1" = run ] || { set -- "$@" -n 40 && printf 'hello hello\nagain\n/undo\n/regen\n' >"$work/lines"; }
-    for way in off "$work/eagle3.gguf" "$work/eagle3.gguf -t 1 -b 7 --isa scalar"; do
+    for way in off "$work/eagle3.gguf" "$work/eagle3.gguf -t 1 -b 7 --isa scalar" "$work/dflash.gguf"; do
         [ "$1" = chat ] && input=$work/lines
         # shellcheck disable=SC2086
         infer "$@" -v --draft $way
         status 0
         input=
         case "$command $way" in
-        *--plan*) continue ;;
+        *--plan*)
+            [ "$way" = off ] && cp "$work/out" "$work/plan"
+            [ "$way" != off ] && cmp -s "$work/out" "$work/plan" && bad "--plan without $way"
+            continue
+            ;;
         *off) cp "$work/out" "$work/plain" ;;
         run*) err_like 'context .*, with a drafter$' && err_like '^infer: guesses: [0-9]* of [1-9][0-9]* were right' ;;
         esac
@@ -101,6 +106,7 @@ drafter far '' target_layers=0,2,4
 drafter writes output.weight=40 target_layers=0,2,3
 make "$work/wide.gguf" arch=eagle3 keys='target_hidden_size=96 target_layers=0,2,3'
 make "$work/embeds.gguf" arch=eagle3 vocab=310 with=token_embd.weight keys='target_hidden_size=64 target_layers=0,2,3'
+make "$work/mask.gguf" arch=dflash tokens=bpe layers=1 keys='target_layers=0,2 !tokenizer.ggml.mask_token_id=300'
 make "$work/spm.gguf" arch=eagle3 tokens=spm vocab=317 keys='target_hidden_size=64 target_layers=0,2,3'
 while read -r name message; do
     infer run -m "$tiny" -p x -n 1 --draft "$work/$name.gguf"
@@ -110,6 +116,7 @@ done <<'END'
 far is not for this model: it reads layer 4 of 3
 wide is not for this model: it is for hidden states of 96 numbers, not 64
 embeds is not for this model: it has embeddings of 310 tokens, not 300
+mask is not for this model: its mask is token 300 of 300
 spm has a different vocabulary from the model: token 0 differs
 writes is not for this model: it has logits of 40 tokens, not 300
 END
