@@ -150,7 +150,7 @@ struct model_drafter {
     struct model_reads reads;
     uint32_t n_hidden; /* numbers that are read of a position: H */
     uint32_t lag;   /* the keys of a position are made of hidden states so many positions before */
-    uint32_t block; /* maximum number of tokens of a draft at once; 0: one after the other */
+    uint32_t block; /* maximum number of tokens of a draft in one run; 0: each takes a run */
     float *hidden;  /* [n_seq][MODEL_DRAFTER_ROWS][H] */
     struct model_drafter_row *row; /* [n_seq][MODEL_DRAFTER_ROWS] */
     /* [n_seq] each. `stored`: the keys and values of the positions from state->kv.draft_first up to

@@ -329,79 +329,6 @@ static bool read_source(struct model_reader *r, struct model_params *p, uint32_t
     return true;
 }
 
-/* Reads the numbers of the layers whose hidden states a drafter reads. */
-static bool read_reads(struct model_reader *r, struct model_drafter_ends *d)
-{
-    static const char key[] = "target_layers";
-    const struct gguf_kv *kv = gguf_kv_find(r->file, model_reader_key(r, key));
-    if (!kv || kv->kind != GGUF_ARRAY || kv->item == GGUF_STRING || kv->item == GGUF_F32 ||
-        kv->item == GGUF_F64 || kv->count == 0 || kv->count > MODEL_READS_MAX)
-        return model_reader_fail(r, key, "an array of 1 to %d layers was expected",
-                                 MODEL_READS_MAX);
-    for (uint32_t i = 0; i < kv->count; i++) {
-        const int64_t layer = gguf_array_int(kv, i);
-        if (layer < 0 || layer > MODEL_MAX_LAYERS)
-            return model_reader_fail(r, key, "item %u is %lld, no layer", i, (long long)layer);
-        d->layer[d->n_read++] = (uint32_t)layer;
-    }
-    return true;
-}
-
-static bool read_eagle3(struct model_reader *r, struct model_params *p)
-{
-    struct model_drafter_ends *d = &p->drafter;
-    bool norm = false;
-    if (p->n_layer > 1)
-        return model_reader_fail(r, "block_count", "%u, but such a drafter has one layer",
-                                 p->n_layer);
-    if (d->n_read != 3)
-        return model_reader_fail(r, "target_layers", "%u layers, but such a drafter reads 3",
-                                 d->n_read);
-    if (!model_read_u32(r, "target_hidden_size", MODEL_REQUIRED, 1, MODEL_MAX_DIM,
-                        &d->n_embd_read) ||
-        !gguf_get_bool(r->file, model_reader_key(r, "norm_before_fc"), &norm, r->err) ||
-        !gguf_get_bool(r->file, model_reader_key(r, "norm_before_residual"), &d->adds_normalized,
-                       r->err))
-        return false;
-    d->n_norm = norm ? d->n_read * d->n_embd_read : 0;
-    d->n_hidden_norm = p->n_embd;
-    return true;
-}
-
-static bool read_dflash(struct model_reader *r, struct model_drafter_ends *d)
-{
-    static const char mask_key[] = "tokenizer.ggml.mask_token_id";
-    uint32_t window = 0;
-    d->mask_id = UINT32_MAX;
-    d->block = 16;
-    if (!model_read_u32(r, "block_size", MODEL_OPTIONAL, 2, MODEL_MAX_CTX, &d->block) ||
-        !gguf_get_bool(r->file, model_reader_key(r, "attention.causal"), &d->causal, r->err) ||
-        !gguf_get_u32(r->file, model_reader_key(r, "attention.sliding_window"), &window, r->err) ||
-        !gguf_get_u32(r->file, mask_key, &d->mask_id, r->err))
-        return false;
-    if (window)
-        return model_reader_fail(r, "attention.sliding_window",
-                                 "drafters with windows are not supported");
-    if (d->mask_id == UINT32_MAX)
-        return base_fail_at(r->err, BASE_MODEL, mask_key, -1, "this key is missing");
-    d->n_norm = d->n_embd;
-    return true;
-}
-
-/* Reads the numbers of a drafter besides those of its layers. */
-static bool read_drafter(struct model_reader *r, struct model_params *p)
-{
-    struct model_drafter_ends *d = &p->drafter;
-    if (!p->arch->drafter) return true;
-    d->n_embd_read = d->n_embd = p->n_embd;
-    if (!read_reads(r, d) ||
-        !(p->arch->drafter == MODEL_DRAFTER_EAGLE3 ? read_eagle3(r, p) : read_dflash(r, d)))
-        return false;
-    d->n_in = d->n_read * d->n_embd_read;
-    d->n_ids = gguf_tensor_find(r->file, "d2t") ? p->ends.n_output : 0;
-    return true;
-}
-
 static bool read_numbers(struct model_reader *r, struct model_params *p)
 {
     /* Every layer has at least one tensor, so the number of tensors bounds the number of layers. */
@@ -434,7 +361,7 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
     }
     return read_diffusion(r, p) && read_direction(r, p) && read_norm(r, p) && read_passes(r, p) &&
            read_experts(r, p) && read_temperature(r, p) && read_streams(r, p) && read_ends(r, p) &&
-           read_drafter(r, p);
+           (!p->arch->drafter || model_drafter_read(r, p));
 }
 
 /* ---- Layers ---- */
@@ -677,10 +604,9 @@ void model_params_free(struct model_params *p)
 
 /* ---- Tensors ---- */
 
-#define END(member)     MODEL_AT(struct model_ends, member)
-#define LAYER(member)   MODEL_AT(struct model_layer, member)
-#define MTP(member)     MODEL_AT(struct model_mtp, member)
-#define DRAFTER(member) MODEL_AT(struct model_drafter_ends, member)
+#define END(member)   MODEL_AT(struct model_ends, member)
+#define LAYER(member) MODEL_AT(struct model_layer, member)
+#define MTP(member)   MODEL_AT(struct model_mtp, member)
 
 /* clang-format off */
 static const struct model_tensor_row end_rows[] = {
@@ -740,13 +666,6 @@ static const struct model_tensor_row mtp_rows[] = {
     {"nextn.shared_head_head", MODEL_LINEAR, MODEL_OPTIONAL, MTP(output),      .inputs = MTP(n_embd), .outputs = MTP(n_vocab), .end = MODEL_OUTPUT},
     {.name = NULL},
 };
-static const struct model_tensor_row drafter_rows[] = {
-    {"fc",                     MODEL_LINEAR, MODEL_REQUIRED, DRAFTER(in),   .inputs = DRAFTER(n_in), .outputs = DRAFTER(n_embd)},
-    {"enc.output_norm",        MODEL_NORM,   MODEL_REQUIRED, DRAFTER(norm), .inputs = DRAFTER(n_norm)},
-    {"blk.0.attn_norm_2",      MODEL_NORM,   MODEL_REQUIRED, DRAFTER(hidden_norm), .inputs = DRAFTER(n_hidden_norm)},
-    {"d2t",                    MODEL_LONGS,  MODEL_REQUIRED, DRAFTER(ids),  .inputs = DRAFTER(n_ids)},
-    {.name = NULL},
-};
 /* clang-format on */
 
 uint32_t model_row_size(const void *self, uint16_t offset)
@@ -785,7 +704,7 @@ bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user)
     char prefix[32];
     if (!visit_rows(end_rows, "", &p->ends, visit, user) ||
         !visit_rows(p->pool.block->tensors, "", p->pool.self, visit, user) ||
-        (p->arch->drafter && !visit_rows(drafter_rows, "", &p->drafter, visit, user)))
+        (p->arch->drafter && !visit_rows(model_drafter_rows, "", &p->drafter, visit, user)))
         return false;
     for (uint32_t i = 0; i < p->n_layer + p->n_mtp; i++) {
         snprintf(prefix, sizeof prefix, "%sblk.%u.", p->arch->prefix ? p->arch->prefix : "", i);

@@ -197,6 +197,12 @@ struct model_drafter_ends {
     bool causal; /* tokens of a block attend only to earlier ones */
 };
 
+struct model_reader;
+struct model_params;
+/* Reads the numbers of a drafter, after those of its layers' ends. */
+bool model_drafter_read(struct model_reader *r, struct model_params *p);
+extern const struct model_tensor_row model_drafter_rows[]; /* of struct model_drafter_ends */
+
 struct model_params {
     const struct model_arch *arch;
     const char *name; /* general.architecture as the table spells it */
