@@ -44,17 +44,12 @@ static bool read_eagle3(struct model_reader *r, struct model_params *p)
 static bool read_dflash(struct model_reader *r, struct model_drafter_ends *d)
 {
     static const char mask_key[] = "tokenizer.ggml.mask_token_id";
-    uint32_t window = 0;
     d->mask_id = UINT32_MAX;
     d->block = 16;
     if (!model_read_u32(r, "block_size", MODEL_OPTIONAL, 2, MODEL_MAX_CTX, &d->block) ||
         !gguf_get_bool(r->file, model_reader_key(r, "attention.causal"), &d->causal, r->err) ||
-        !gguf_get_u32(r->file, model_reader_key(r, "attention.sliding_window"), &window, r->err) ||
         !gguf_get_u32(r->file, mask_key, &d->mask_id, r->err))
         return false;
-    if (window)
-        return model_reader_fail(r, "attention.sliding_window",
-                                 "drafters with windows are not supported");
     if (d->mask_id == UINT32_MAX)
         return base_fail_at(r->err, BASE_MODEL, mask_key, -1, "this key is missing");
     d->n_norm = d->n_embd;

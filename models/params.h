@@ -123,8 +123,9 @@ struct model_layer {
     uint32_t n_scale;              /* 1 if files may have out_scale, else 0 */
     struct engine_tensor *out_scale; /* [1]: factor of the layer's output; or NULL */
     bool halved;                     /* the layer's output is halved */
-    bool idle;                       /* the layer has tensors but no effect */
-    struct model_kv_shape kv;        /* set by the mixer, as is recurrent */
+    uint32_t near; /* a drafter's layer attends to so many positions, but all are kept; 0: to all */
+    bool idle;     /* the layer has tensors but no effect */
+    struct model_kv_shape kv; /* set by the mixer, as is recurrent */
     struct model_recurrent_shape recurrent;
 };
 
