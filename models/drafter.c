@@ -60,9 +60,9 @@ bool model_drafter_fits(const struct model *drafter, const struct model *m, stru
     if (own->ends.token_embd && own->n_vocab != p->n_vocab)
         return base_fail(err, BASE_USAGE, "it has embeddings of %u tokens, not %u", own->n_vocab,
                          p->n_vocab);
-    if (!ids && own->ends.output.weight && own->ends.n_output != p->n_vocab)
-        return base_fail(err, BASE_USAGE, "it has logits of %u tokens, not %u", own->ends.n_output,
-                         p->n_vocab);
+    if (!ids && own->ends.output.weight && own->ends.output.weight->ne[1] != p->n_vocab)
+        return base_fail(err, BASE_USAGE, "it has logits of %lld tokens, not %u",
+                         (long long)own->ends.output.weight->ne[1], p->n_vocab);
     if (d->block && d->mask_id >= p->n_vocab)
         return base_fail(err, BASE_USAGE, "its mask is token %u of %u", d->mask_id, p->n_vocab);
     for (uint32_t i = 0; ids && i < d->n_ids; i++)
