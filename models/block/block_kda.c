@@ -83,6 +83,14 @@ static struct engine_tensor *join(const struct model_builder *b, struct engine_t
     return engine_concat(b->g, engine_concat(b->g, x, y, 0), z, 0);
 }
 
+/* Builds heads x [T][H][D] of length 1. */
+static struct engine_tensor *unit(const struct model_builder *b, struct engine_tensor *x)
+{
+    const float eps = b->params->arch->kda.sum_eps;
+    return eps > 0.0f ? model_unit_heads(b, x, eps)
+                      : engine_l2_norm(b->g, x, b->params->norm_eps);
+}
+
 /* Returns part i of x [T][3 H D] as heads [T][H][D]. */
 static struct engine_tensor *heads(const struct model_builder *b, const struct kda *a,
                                    struct engine_tensor *x, int64_t i)
@@ -120,9 +128,8 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     struct engine_tensor *taps = join(b, a->conv_q, a->conv_k, a->conv_v);
     struct engine_tensor *qkv = model_convolve(b, join(b, part[0], part[1], part[2]), taps);
     qkv = engine_unary(b->g, qkv, ENGINE_SILU);
-    const float eps = b->params->norm_eps;
-    struct engine_tensor *q = model_named(b, engine_l2_norm(b->g, heads(b, a, qkv, 0), eps), "q");
-    struct engine_tensor *k = model_named(b, engine_l2_norm(b->g, heads(b, a, qkv, 1), eps), "k");
+    struct engine_tensor *q = model_named(b, unit(b, heads(b, a, qkv, 0)), "q");
+    struct engine_tensor *k = model_named(b, unit(b, heads(b, a, qkv, 1)), "k");
     struct engine_tensor *decay = model_named(b, build_decay(b, a, fg[0]), "decay");
     struct engine_tensor *beta = engine_reshape(b->g, engine_unary(b->g, part[3], ENGINE_SIGMOID),
                                                 3, (int64_t[]){1, a->n_head, b->n_tokens});

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const struct model_state_kind *const kinds[] = {&model_state_kv, &model_state_recurrent,
-                                                       &model_state_cross};
+                                                       &model_state_cross, &model_state_history};
 
 #define EACH(kind)                                                                                 \
     for (size_t i_ = 0; i_ < sizeof kinds / sizeof *kinds; i_++)                                   \
