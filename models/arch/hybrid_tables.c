@@ -101,7 +101,7 @@ const struct model_arch model_arch_hybrid[] = {
      .experts = {.allowed = true, .own_length = true, .leading = true, .gating_key = true,
                  .gating = MODEL_GATING_SIGMOID, .normalize = MODEL_NORMALIZE_KEY, .scale_key = true,
                  .shared = MODEL_SHARED_COUNT},
-     .alias = {BARE_SSM}},
+     .alias = {BARE_SSM, NO_BIAS}},
     {{"bailingmoe3"}, .mtp = MODEL_MTP_NORMALIZED,
      .plan = {.rule = MODEL_PLAN_KV_HEADS, .mixer = MODEL_MLA, .recurrent = MODEL_KDA},
      .attn = {.gate = MODEL_GATE_SIGMOID},

@@ -44,12 +44,23 @@ static const struct model_tensor_row tensors[] = {
 };
 /* clang-format on */
 
+/* Reads the number of heads: in files with one for each layer, which may be 0 here, that of the first
+ * other layer. */
+static bool read_heads(struct model_reader *r, uint32_t layer, uint32_t *n_head)
+{
+    static const char key[] = "attention.head_count";
+    for (uint32_t i = 0; i <= r->n_layer && *n_head == 0; i++)
+        if (!model_read_layer_u32(r, key, MODEL_REQUIRED, i ? i - 1 : layer, 0, MODEL_MAX_HEADS,
+                                  n_head))
+            return false;
+    return *n_head > 0 || model_reader_fail(r, key, "no layer has heads");
+}
+
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
 {
     struct kda *a = self;
     const struct model_kda_row *row = &p->arch->kda;
-    if (!model_read_layer_u32(r, "attention.head_count", MODEL_REQUIRED, l->index, 1,
-                              MODEL_MAX_HEADS, &a->n_head) ||
+    if (!read_heads(r, l->index, &a->n_head) ||
         !model_read_u32(r, "ssm.conv_kernel", MODEL_REQUIRED, 2, MODEL_MAX_TAPS, &a->n_taps) ||
         !model_read_u32(r, "kda.head_dim", MODEL_REQUIRED, 1, MODEL_MAX_DIM / a->n_head / 3,
                         &a->d) ||
