@@ -272,7 +272,6 @@ struct model_delta_row {
                      are one tensor ssm_ba, by key head; files may have Q, K, V and Z as ssm_in, in
                      the same order */
     bool sigmoid; /* the activation of the output's gate, otherwise SiLU */
-    bool sum_eps; /* queries and keys are divided by sqrt(|k|^2 + eps), otherwise by max(|k|, eps) */
 };
 
 /* Kimi delta attention. */
@@ -282,7 +281,7 @@ struct model_kda_row {
     bool bounded;               /* kda.gate_lower_bound, if present, is the decay's bound */
     bool positive;              /* files have |a|, otherwise -|a| */
     bool flat;                  /* the shape of a is [H], otherwise [H][1] */
-    float sum_eps;              /* queries and keys are divided by sqrt(|k|^2 + this); 0: as above */
+    float unit_eps;             /* see model_unit_heads; 0: that of norms */
 };
 
 struct model_mamba_row {

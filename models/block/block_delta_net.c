@@ -124,8 +124,7 @@ static struct engine_tensor *build_keys(const struct model_builder *b, const str
 {
     const uint32_t each = d->n_head / d->n_head_k;
     x = model_split_heads(b, engine_cols(b->g, x, first, d->n_key), d->n_head_k, d->d);
-    x = b->params->arch->delta.sum_eps ? model_unit_heads(b, x, b->params->norm_eps)
-                                       : engine_l2_norm(b->g, x, b->params->norm_eps);
+    x = model_unit_heads(b, x, b->params->norm_eps);
     return b->params->arch->delta.grouped ? model_repeat_heads(b, x, each) : x;
 }
 

@@ -97,9 +97,8 @@ static struct engine_tensor *join(const struct model_builder *b, struct engine_t
 /* Builds heads x [T][H][D] of length 1. */
 static struct engine_tensor *unit(const struct model_builder *b, struct engine_tensor *x)
 {
-    const float eps = b->params->arch->kda.sum_eps;
-    return eps > 0.0f ? model_unit_heads(b, x, eps)
-                      : engine_l2_norm(b->g, x, b->params->norm_eps);
+    const float eps = b->params->arch->kda.unit_eps;
+    return model_unit_heads(b, x, eps > 0.0f ? eps : b->params->norm_eps);
 }
 
 /* Returns part i of x [T][3 H D] as heads [T][H][D]. */
