@@ -382,8 +382,8 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     const struct model_params *p = &m->params;
     *out = (struct model_graph){
         .n_tokens = n_tokens, .n_span = n_span, .n_rows = n_rows, .n_out = n_out};
-    out->graph = engine_graph_new(
-        m->engine, (int)(p->n_run * nodes_of_layer(m) + nodes_of_ends(m)), err);
+    out->graph =
+        engine_graph_new(m->engine, (int)(p->n_run * nodes_of_layer(m) + nodes_of_ends(m)), err);
     if (!out->graph) return false;
     struct model_builder b = {.g = out->graph, .params = p, .state = state, .n_tokens = n_tokens};
     const int64_t n[1] = {n_tokens};

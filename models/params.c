@@ -175,8 +175,8 @@ static bool read_hyper(struct model_reader *r, struct model_params *p)
                                    &p->hyper_magnitude)))
         return false;
     if (!mean)
-        p->ends.hyper = (struct model_hyper){
-            .n_in = p->n_hyper * p->n_embd, .n_mix = p->n_hyper, .n_scale = 1};
+        p->ends.hyper =
+            (struct model_hyper){.n_in = p->n_hyper * p->n_embd, .n_mix = p->n_hyper, .n_scale = 1};
     return true;
 }
 
@@ -239,13 +239,8 @@ static bool read_ngram(struct model_reader *r, struct model_params *p)
         return false;
     n->end_id = (int32_t)end;
     n->n_head = n->each * (n->size - 1);
-    if (p->n_embd % n->n_head)
-        return model_reader_fail(r, "ple.heads_per_ngram", "%u rows are not an embedding of %u",
-                                 n->n_head, p->n_embd);
-    n->dim = p->n_embd / n->n_head;
-    p->ends.n_ngram = n->dim;
-    return model_read_u32(r, "embedding_length_per_layer_input", MODEL_REQUIRED, n->dim, n->dim,
-                          &n->dim) &&
+    return model_read_u32(r, "embedding_length_per_layer_input", MODEL_REQUIRED, 1,
+                          MODEL_MAX_DIM / MODEL_NGRAM_HEADS, &p->ends.n_ngram) &&
            read_ngram_heads(r, p);
 }
 

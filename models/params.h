@@ -77,7 +77,7 @@ struct model_hyper {
 enum { MODEL_NGRAM_MAX = 8, MODEL_NGRAM_HEADS = 64 };
 struct model_ngram {
     uint32_t n_head; /* rows of the table for a position: `each` for each n = 2 .. size; 0: none */
-    uint32_t layer, size, each, n_taps, dim; /* dim: numbers of a row */
+    uint32_t layer, size, each, n_taps;
     int32_t end_id; /* ids up to the latest one before a position count as this */
     uint64_t multiplier[MODEL_NGRAM_MAX];
     uint32_t first[MODEL_NGRAM_HEADS], n_row[MODEL_NGRAM_HEADS]; /* of each head */
@@ -110,17 +110,17 @@ struct model_kv_shape {
     uint32_t window;                 /* keys that a query attends to, its own included; 0: all */
     bool chunked; /* attends to its chunk instead: positions from a multiple of `window` on */
     uint32_t size_index; /* of the one key of an indexer; 0: none */
-    uint32_t ratio;      /* positions of a block that has a compressed key; 0: there are none. Without
-                            a window the key is only one of the indexer */
-    bool overlaps;       /* such a key is made of its block and of the one before it */
-    uint32_t size_open;  /* numbers of a position for compressed keys */
+    uint32_t ratio; /* positions of a block that has a compressed key; 0: there are none. Without
+                       a window the key is only one of the indexer */
+    bool overlaps;  /* such a key is made of its block and of the one before it */
+    uint32_t size_open; /* numbers of a position for compressed keys */
 };
 
 /* The shape of a layer's recurrent state. */
 struct model_recurrent_shape {
-    uint32_t conv_columns, conv_channels; /* the latest inputs of a convolution; 0: none */
-    uint32_t n_head, rows, cols;          /* a matrix for each head; 0: none */
-    uint32_t shift_channels;              /* the latest input of the network; 0: none */
+    uint32_t conv_columns, conv_channels;   /* the latest inputs of a convolution; 0: none */
+    uint32_t n_head, rows, cols;            /* a matrix for each head; 0: none */
+    uint32_t shift_channels;                /* the latest input of the network; 0: none */
     uint32_t front_columns, front_channels; /* as conv_columns, of what changes the layer's input */
 };
 
@@ -178,7 +178,7 @@ struct model_ends {
     struct engine_tensor *low;            /* [E]: at first the output of the low one */
     uint32_t n_ngram, n_ngram_rows;       /* numbers of a row of the next table, its rows; or 0 */
     struct engine_tensor *ngram_embd;
-    uint32_t n_streams;                   /* further streams of AltUp; 0: none */
+    uint32_t n_streams;                          /* further streams of AltUp; 0: none */
     struct model_linear streams_in, streams_out; /* n_streams matrices E x E each */
     struct engine_tensor *token_embd;            /* [V][E]; the output's weight if missing */
     struct model_norm embd_norm;                 /* [E] */
@@ -254,8 +254,8 @@ struct model_params {
 };
 
 /* Returns the layer of run i < n_run: all layers in order, n_pass times. With two stacks (HRM, Wang
- * et al. 2025) the low one, the first n_stack layers, runs n_low times and then the high one, and so
- * on; with H and L the latest outputs of the two, at first the embeddings and ends.low, each run
+ * et al. 2025) the low one, the first n_stack layers, runs n_low times and then the high one, and
+ * so on; with H and L the latest outputs of the two, at first the embeddings and ends.low, each run
  * makes its stack's output RMS(stack(H + L)). */
 static inline uint32_t model_run_layer(const struct model_params *p, uint32_t i)
 {

@@ -343,8 +343,7 @@ static const struct support_fixture *first_fixture_of(const char *arch)
 /* Fixtures whose blocks no other one has, in addition to the first of each kind. */
 static bool has_own_blocks(const struct support_fixture *f)
 {
-    static const char *const names[] = {"bert",     "modern-bert", "t5",           "llama-predicted",
-                                         "qwen4exp", "glm5-next",   "graniteswitch"};
+    static const char *const names[] = {"bert", "modern-bert", "t5", "llama-predicted"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(f->name, names[i]) == 0) return true;
     for (size_t i = 0; support_arch(i); i++)

@@ -217,9 +217,9 @@ static const char *compress_problem(const struct engine_tensor *dst)
         return "rows must be F32 [slots][1][N]";
     if (!is_ranges(range, dst->src[ENGINE_COMPRESS_TABLES], range->ne[1]))
         return "ranges must be I32 [T][4], tables I32 [tables][positions]";
-    if (ape && (!engine_tensor_is(ape, QUANT_F32) || !engine_tensor_row_contiguous(ape) ||
-                ape->ne[0] != width || ape->ne[1] != how->ratio ||
-                engine_tensor_rows(ape) != how->ratio))
+    if (ape &&
+        (!engine_tensor_is(ape, QUANT_F32) || !engine_tensor_row_contiguous(ape) ||
+         ape->ne[0] != width || ape->ne[1] != how->ratio || engine_tensor_rows(ape) != how->ratio))
         return "ape must be F32 [ratio][W]";
     return NULL;
 }

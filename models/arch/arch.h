@@ -84,25 +84,25 @@ enum model_norm_kind {
 /* x: the layer's input; m: mixer; f: feed-forward network; N: norms, each with its own weights. If
  * the file has attn_norm_2, this is the norm of m, and N is the norm of f. */
 enum model_residual {
-    MODEL_PRE_NORM,        /* x += m(N x); x += f(N x) */
-    MODEL_SANDWICH,        /* x += N m(N x); x += N f(N x) */
-    MODEL_POST_NORM,       /* x += N m(x); x += N f(x) */
-    MODEL_POST_NORM_KEY,   /* swin_norm: true: post-norm, false: pre-norm */
-    MODEL_SUM_NORM,        /* x = N (x + m(x)); x = N (x + f(x)); no norm after the layers. If the
-                              file has attn_norm_2, x = N2 (N (x + m(x)) + x) before f */
-    MODEL_HYPER,           /* hyper-connections (hyper.c): several streams, of which sublayers read
-                              a weighted sum */
-    MODEL_HYPER_MIXED,     /* the same, and each sublayer mixes the streams among each other */
-    MODEL_HYPER_MEAN,      /* the same; the output norm reads the mean of the streams */
-    MODEL_HYPER_GATED,     /* streams whose normalized elements have gates; there are no other norms */
-    MODEL_NORM_STREAM,     /* h = N x; x = m(h) + c h; h = N x; x = f(h) + c h, c residual_scale */
-    MODEL_ATTENDED,        /* pre-norm, but sublayers read a mixture of earlier streams: before the
-                              layers i with i mod attn_res.block_size = 0 the stream x is set aside
-                              and begins anew with m; the inputs of N, also of the output norm, are
-                              the sum of p_s s over the streams s set aside and x, p the softmax of
-                              w . s / rms(s), with weights w for each place (Kimi K3) */
-    MODEL_PARALLEL,        /* x += m(N x) + f(N x), one N or, if the file has ffn_norm, two */
-    MODEL_PARALLEL_KEY,    /* use_parallel_residual: true: parallel, false: pre-norm */
+    MODEL_PRE_NORM,      /* x += m(N x); x += f(N x) */
+    MODEL_SANDWICH,      /* x += N m(N x); x += N f(N x) */
+    MODEL_POST_NORM,     /* x += N m(x); x += N f(x) */
+    MODEL_POST_NORM_KEY, /* swin_norm: true: post-norm, false: pre-norm */
+    MODEL_SUM_NORM,      /* x = N (x + m(x)); x = N (x + f(x)); no norm after the layers. If the
+                            file has attn_norm_2, x = N2 (N (x + m(x)) + x) before f */
+    MODEL_HYPER,         /* hyper-connections (hyper.c): several streams, of which sublayers read
+                            a weighted sum */
+    MODEL_HYPER_MIXED,   /* the same, and each sublayer mixes the streams among each other */
+    MODEL_HYPER_MEAN,    /* the same; the output norm reads the mean of the streams */
+    MODEL_HYPER_GATED,  /* streams whose normalized elements have gates; there are no other norms */
+    MODEL_NORM_STREAM,  /* h = N x; x = m(h) + c h; h = N x; x = f(h) + c h, c residual_scale */
+    MODEL_ATTENDED,     /* pre-norm, but sublayers read a mixture of earlier streams: before the
+                           layers i with i mod attn_res.block_size = 0 the stream x is set aside
+                           and begins anew with m; the inputs of N, also of the output norm, are
+                           the sum of p_s s over the streams s set aside and x, p the softmax of
+                           w . s / rms(s), with weights w for each place (Kimi K3) */
+    MODEL_PARALLEL,     /* x += m(N x) + f(N x), one N or, if the file has ffn_norm, two */
+    MODEL_PARALLEL_KEY, /* use_parallel_residual: true: parallel, false: pre-norm */
     MODEL_PARALLEL_BY_NORM /* parallel without ffn_norm, pre-norm with it */
 };
 

@@ -65,9 +65,8 @@ struct engine_tensor *model_pool_keys(struct model_builder *b, struct engine_ten
                                       struct engine_tensor *ape, uint32_t size)
 {
     const struct model_kv_layer *layer = &b->state->kv.layer[b->kv_layer];
-    const struct engine_compress_keys how = {.ratio = (int)b->layer->kv.ratio,
-                                             .size = (int)size,
-                                             .score_at = ape ? (int)size : -1};
+    const struct engine_compress_keys how = {
+        .ratio = (int)b->layer->kv.ratio, .size = (int)size, .score_at = ape ? (int)size : -1};
     struct engine_tensor *rows = model_keep_open(b, x);
     return engine_compress_keys(b->g, rows, b->inputs.kv.ended[layer->blocks],
                                 &b->state->kv.slots[layer->kind].view, ape, &how);

@@ -39,8 +39,9 @@ struct attention {
     float value_scale;          /* factor of the output; 0: none */
     struct model_norm sub_norm; /* applied before the output projection */
     struct model_linear out;
-    uint32_t d_index, n_index, n_index_q; /* DI, its heads, their elements; 0: there is no indexer */
-    bool indexed; /* only keys that it chooses are attended to; otherwise all in the range */
+    uint32_t d_index, n_index,
+        n_index_q; /* DI, its heads, their elements; 0: there is no indexer */
+    bool indexed;  /* only keys that it chooses are attended to; otherwise all in the range */
     uint32_t ratio, n_pools; /* r, blocks that are chosen; 0: each position has a key */
     struct engine_choose_keys choice;
     struct model_linear index_q, index_k;
@@ -406,7 +407,8 @@ static void choose(struct model_builder *b, const struct attention *a, struct en
     const struct model_linear *const both[] = {&a->index_q, &a->index_k};
     const uint32_t size[] = {a->n_index_q, a->d_index};
     model_linears(b, NULL, both, size, 2, x, "index_qk", MODEL_IN_MIXER, part);
-    struct engine_tensor *q = build_index(b, a, part[0], a->n_index, &a->index_q_norm, b->positions);
+    struct engine_tensor *q =
+        build_index(b, a, part[0], a->n_index, &a->index_q_norm, b->positions);
     if (a->ratio) {
         struct engine_tensor *ones = engine_cont(b->g, engine_cols(b->g, q, 0, 1));
         ones = engine_clamp(b->g, ones, 1.0f, 1.0f);

@@ -20,7 +20,7 @@ struct ffn {
     float alpha_p, alpha_n, beta;     /* parameters of xIELU */
     float threshold;                  /* rows with a lower score of the predictor are zero */
     float clamp;                      /* bound of gated units; 0: none */
-    uint32_t n_lora, n_slots; /* of adapters that ids choose: rank, number and one; or 0 */
+    uint32_t n_lora, n_slots;         /* of adapters that ids choose: rank, number and one; or 0 */
     struct model_switched switched[2], switched_down; /* of gate and up; of down */
 };
 

@@ -44,8 +44,8 @@ static const struct model_tensor_row tensors[] = {
 };
 /* clang-format on */
 
-/* Reads the number of heads: in files with one for each layer, which may be 0 here, that of the first
- * other layer. */
+/* Reads the number of heads: in files with one for each layer, which may be 0 here, that of the
+ * first other layer. */
 static bool read_heads(struct model_reader *r, uint32_t layer, uint32_t *n_head)
 {
     static const char key[] = "attention.head_count";

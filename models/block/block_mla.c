@@ -210,8 +210,8 @@ static bool read_indexer(struct model_reader *r, const struct model_params *p, u
     }
     if (!model_read_u32(r, "attention.indexer.head_count", MODEL_REQUIRED, 1, MODEL_MAX_HEADS,
                         &a->n_index) ||
-        !model_read_u32(r, "attention.indexer.key_length", MODEL_REQUIRED,
-                        a->n_rot ? a->n_rot : 1, MODEL_MAX_DIM, &a->d_index) ||
+        !model_read_u32(r, "attention.indexer.key_length", MODEL_REQUIRED, a->n_rot ? a->n_rot : 1,
+                        MODEL_MAX_DIM, &a->d_index) ||
         !model_read_u32(r, "attention.indexer.top_k", MODEL_REQUIRED, 1, INT32_MAX, &n_used) ||
         !has_indexer(r, p, layer, &a->has_indexer) || !read_pools(r, p, n_used, a))
         return false;
@@ -224,9 +224,8 @@ static bool read_indexer(struct model_reader *r, const struct model_params *p, u
     a->index_rope = a->rope;
     a->index_rope.kind =
         p->arch->attn.index_rope == MODEL_ROPE_NEOX ? ENGINE_ROPE_NEOX : ENGINE_ROPE_NORMAL;
-    *(a->has_indexer ? &a->must : &a->may) =
-        (struct model_index_sizes){a->n_index * a->d_index, a->d_index, a->n_index,
-                                   a->kpool ? a->d_index : 0};
+    *(a->has_indexer ? &a->must : &a->may) = (struct model_index_sizes){
+        a->n_index * a->d_index, a->d_index, a->n_index, a->kpool ? a->d_index : 0};
     return true;
 }
 

@@ -1,5 +1,5 @@
-/* models/block/block_ngram.c: embeddings of n-grams, added to the streams X_s [E] of a layer's input
- * (Qwen 4, 2026; hyper.c). See models/block/blocks.h.
+/* models/block/block_ngram.c: embeddings of n-grams, added to the streams X_s [E] of a layer's
+ * input (Qwen 4, 2026; hyper.c). See models/block/blocks.h.
  *
  *     e = rows of a table for the n-grams of ids that end at the token (models/state/history.c)
  *     a_s = N_k(W_k e)_s . N_q(X)_s / sqrt(E),  g_s = sigmoid(sign(a_s) sqrt(max(|a_s|, 10^-6)))
@@ -12,8 +12,8 @@
 #include <math.h>
 
 struct ngram {
-    uint32_t n_embd, n_all, n_taps;      /* E, S E, K */
-    struct model_linear key, value;      /* S E x E, E x E */
+    uint32_t n_in, n_embd, n_all, n_taps; /* numbers of e, E, S E, K */
+    struct model_linear key, value;
     struct ngram_norm {
         uint32_t size, rows; /* S E and 1, or E and S, by the file's tensor */
         struct model_norm norm;
@@ -25,8 +25,8 @@ struct ngram {
 
 /* clang-format off */
 static const struct model_tensor_row tensors[] = {
-    {"ple_key",        MODEL_LINEAR, MODEL_REQUIRED, AT(key),   .inputs = AT(n_embd), .outputs = AT(n_all)},
-    {"ple_value",      MODEL_LINEAR, MODEL_REQUIRED, AT(value), .inputs = AT(n_embd), .outputs = AT(n_embd)},
+    {"ple_key",        MODEL_LINEAR, MODEL_REQUIRED, AT(key),   .inputs = AT(n_in), .outputs = AT(n_all)},
+    {"ple_value",      MODEL_LINEAR, MODEL_REQUIRED, AT(value), .inputs = AT(n_in), .outputs = AT(n_embd)},
     {"ple_norm_key",   MODEL_NORM,   MODEL_REQUIRED, AT(key_norm.norm),   .inputs = AT(key_norm.size),   .outputs = AT(key_norm.rows)},
     {"ple_norm_query", MODEL_NORM,   MODEL_REQUIRED, AT(query_norm.norm), .inputs = AT(query_norm.size), .outputs = AT(query_norm.rows)},
     {"ple_norm_conv",  MODEL_NORM,   MODEL_REQUIRED, AT(conv_norm.norm),  .inputs = AT(conv_norm.size),  .outputs = AT(conv_norm.rows)},
@@ -47,6 +47,7 @@ static void size_norm(const struct model_reader *r, const struct model_params *p
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
 {
     struct ngram *a = self;
+    a->n_in = p->ngram.n_head * p->ends.n_ngram;
     a->n_embd = p->n_embd;
     a->n_all = p->n_hyper * p->n_embd;
     a->n_taps = p->ngram.n_taps;
@@ -78,8 +79,8 @@ static struct engine_tensor *build_gate(const struct model_builder *b, struct en
                                         struct engine_tensor *query)
 {
     const int64_t embd = b->params->n_embd, n = b->params->n_hyper;
-    struct engine_tensor *x = engine_reshape(b->g, engine_mul(b->g, key, query), 3,
-                                             (int64_t[]){embd, n, b->n_tokens});
+    struct engine_tensor *x =
+        engine_reshape(b->g, engine_mul(b->g, key, query), 3, (int64_t[]){embd, n, b->n_tokens});
     x = engine_scale(b->g, engine_sum_rows(b->g, x), 1.0f / sqrtf((float)embd), 0.0f);
     struct engine_tensor *minus = engine_scale(b->g, x, -1.0f, 0.0f);
     struct engine_tensor *size = engine_add(b->g, engine_unary(b->g, x, ENGINE_RELU),
@@ -95,8 +96,9 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     const struct ngram *a = self;
     const int64_t embd = a->n_embd, n = b->params->n_hyper, shape[] = {embd, n, b->n_tokens};
     struct engine_tensor *e = model_rows_of(b, b->params->ends.ngram_embd, b->inputs.ngram);
-    e = engine_reshape(b->g, e, 2, (int64_t[]){embd, b->n_tokens});
-    struct engine_tensor *key = model_stream_norm(b, model_linear(b, &a->key, e), &a->key_norm.norm);
+    e = engine_reshape(b->g, e, 2, (int64_t[]){a->n_in, b->n_tokens});
+    struct engine_tensor *key =
+        model_stream_norm(b, model_linear(b, &a->key, e), &a->key_norm.norm);
     struct engine_tensor *gate = build_gate(b, key, model_stream_norm(b, x, &a->query_norm.norm));
     struct engine_tensor *v =
         engine_reshape(b->g, model_linear(b, &a->value, e), 3, (int64_t[]){embd, 1, b->n_tokens});

@@ -54,7 +54,8 @@ static struct engine_tensor *mean_of(const struct model_builder *b, struct engin
 {
     const int64_t embd = b->params->n_embd, n = b->params->n_hyper;
     struct engine_tensor *sum = engine_cols(b->g, x, 0, embd);
-    for (int64_t s = 1; s < n; s++) sum = engine_add(b->g, sum, engine_cols(b->g, x, s * embd, embd));
+    for (int64_t s = 1; s < n; s++)
+        sum = engine_add(b->g, sum, engine_cols(b->g, x, s * embd, embd));
     return engine_scale(b->g, sum, 1.0f / (float)n, 0.0f);
 }
 

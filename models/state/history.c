@@ -51,8 +51,7 @@ static void truncate_history(struct model_state *s, uint32_t seq, uint32_t lengt
 
 static void fork_history(struct model_state *s, uint32_t from, uint32_t to, uint32_t length)
 {
-    if (s->history.past)
-        memcpy(past_of(s, to), past_of(s, from), length * sizeof *s->history.past);
+    if (s->history.past) memcpy(past_of(s, to), past_of(s, from), length * sizeof *s->history.past);
 }
 
 /* ---- Inputs of a run ---- */
@@ -63,8 +62,8 @@ static void add_inputs(const struct model_state *s, struct engine_graph *g, uint
     const struct model_params *p = s->history.params;
     (void)n_span;
     if (p->ngram.n_head)
-        in->ngram = engine_input(g, QUANT_I32, 1,
-                                 (int64_t[]){(int64_t)p->ngram.n_head * n_tokens}, "ngram");
+        in->ngram = engine_input(g, QUANT_I32, 1, (int64_t[]){(int64_t)p->ngram.n_head * n_tokens},
+                                 "ngram");
     if (p->adapters.n == 0) return;
     in->adapter = engine_input(g, QUANT_I32, 2, (int64_t[]){1, n_tokens}, "adapter");
     in->read_ids = engine_input(g, QUANT_I32, 1, (int64_t[]){n_tokens}, "read_ids");
@@ -95,9 +94,9 @@ static uint32_t chosen_by(const struct model_switch *a, int32_t id)
     return i;
 }
 
-/* Returns the adapter of a token: each id up to it has a key, gain g if it chooses an adapter and -g
- * otherwise, and the adapter's number, or 0, as its value; the result of attention with query 1 is
- * rounded. */
+/* Returns the adapter of a token: each id up to it has a key, gain g if it chooses an adapter and
+ * -g otherwise, and the adapter's number, or 0, as its value; the result of attention with query 1
+ * is rounded. */
 static int32_t adapter_of(const struct model_switch *a, const struct model_past *past,
                           uint32_t position)
 {
@@ -148,8 +147,8 @@ static uint32_t loadable(const struct model_state *s, const struct model_state_o
 static bool save(const struct model_state *s, uint32_t seq, const struct model_sink *to,
                  struct base_error *err)
 {
-    return !s->history.past || to->write(to->user, past_of(s, seq),
-                                         s->length[seq] * sizeof *s->history.past, err);
+    return !s->history.past ||
+           to->write(to->user, past_of(s, seq), s->length[seq] * sizeof *s->history.past, err);
 }
 
 static void make_room(struct model_state *s, uint32_t seq, uint32_t length,

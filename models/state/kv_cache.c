@@ -80,8 +80,8 @@ static bool init_slots(const struct model_state *s, struct model_kv_slots *slots
                               (int64_t[]){slots->entries, s->n_seq}, slots->table, "slots", err);
 }
 
-/* Returns the layer of the model that layer `i` of the state belongs to: those of all runs, then the
- * MTP layer. */
+/* Returns the layer of the model that layer `i` of the state belongs to: those of all runs, then
+ * the MTP layer. */
 static const struct model_layer *layer_of(const struct model_params *p, uint32_t i)
 {
     return &p->layer[i < p->n_run ? model_run_layer(p, i) : p->n_layer];

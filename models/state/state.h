@@ -48,9 +48,9 @@ struct model_state_inputs {
     struct engine_tensor *spans; /* I32 [spans][4], see engine/graph_recurrent.h; NULL if the model
                                     has no recurrent state */
     struct engine_tensor *cross; /* I32 [T][4]: ranges of the source; NULL: no encoder */
-    struct engine_tensor *adapter; /* I32 [T][1]: of each token (struct model_switch); or NULL */
+    struct engine_tensor *adapter;  /* I32 [T][1]: of each token (struct model_switch); or NULL */
     struct engine_tensor *read_ids; /* I32 [T]: the ids that are read; NULL: those of the tokens */
-    struct engine_tensor *ngram; /* I32 [T heads]: rows of the table of n-grams; or NULL */
+    struct engine_tensor *ngram;    /* I32 [T heads]: rows of the table of n-grams; or NULL */
 };
 
 /* A token of a run: its index, its span, its sequence, its position in the sequence, and its id. */
