@@ -55,10 +55,10 @@ QUANT_INLINE void prefetch_block(const struct block *b, int64_t from, int64_t by
 {
     if (b->n == 0) return;
     for (int i = 0; i < b->n; i++) {
-        quant_prefetch_to_l1((const char *)b->pair[i].a + from, (size_t)bytes);
-        quant_prefetch_to_l1((const char *)b->pair[i].b + from, (size_t)bytes);
+        quant_prefetch((const char *)b->pair[i].a + from, (size_t)bytes);
+        quant_prefetch((const char *)b->pair[i].b + from, (size_t)bytes);
     }
-    quant_prefetch_to_l1((const char *)b->scales + 2 * first, (size_t)(2 * n));
+    quant_prefetch((const char *)b->scales + 2 * first, (size_t)(2 * n));
 }
 
 /* Adds the contribution of a block to 8 results. */
