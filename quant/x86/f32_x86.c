@@ -18,10 +18,10 @@ QUANT_LANES_GEMV(load_avx2, load_avx512, ELEMENT_BYTES)
 
 const struct quant_kernel quant_x86_f32[CPU_LEVEL_COUNT] = {
     [CPU_AVX2] = {.gemv = gemv_avx2,
-                  .gemv_listed = gemv_listed_avx2,
+                  .reads_lists = true,
                   .rows_per_step = QUANT_LANES_ROWS},
     [CPU_AVX512] = {.gemv = gemv_avx512,
-                    .gemv_listed = gemv_listed_avx512,
+                    .reads_lists = true,
                     .gemv_few = gemv_few_avx512,
                     .few_columns = QUANT_FEW_COLUMNS,
                     .rows_per_step = QUANT_LANES_ROWS},
