@@ -115,17 +115,21 @@ static struct engine_tensor *build_norm_stream(struct model_builder *b, struct e
     return model_named(b, x, "layer_out");
 }
 
+/* Streams with gates are normalized by these. */
 static struct engine_tensor *build_hyper(struct model_builder *b, struct engine_tensor *x)
 {
     const struct model_layer *l = b->layer;
+    const bool gated = b->params->hyper_rank > 0;
     struct model_hyper_back back;
+    if (l->front.block) x = build_part(b, &l->front, x);
     struct engine_tensor *y = model_hyper_read(b, &l->mixer_hyper, x, &back);
-    y = model_wanted_rows(b, build_mixer(b, model_norm(b, y, &l->mixer_norm)));
+    y = gated ? y : model_norm(b, y, &l->mixer_norm);
+    y = model_wanted_rows(b, build_mixer(b, y));
     back.back = model_wanted_rows(b, back.back);
     if (back.mix) back.mix = model_wanted_rows(b, back.mix);
     x = model_hyper_write(b, model_wanted_rows(b, x), y, &back);
     y = model_hyper_read(b, &l->ffn_hyper, x, &back);
-    y = build_part(b, &l->ffn, model_norm(b, y, &l->ffn_norm));
+    y = build_part(b, &l->ffn, gated ? y : model_norm(b, y, &l->ffn_norm));
     return model_named(b, model_hyper_write(b, x, y, &back), "layer_out");
 }
 
@@ -216,7 +220,8 @@ static struct engine_tensor *build_embedding(const struct model_builder *b,
     engine_graph_set_place(b->g, NULL);
     const struct model_params *p = b->params;
     const struct model_ends_row *row = &p->arch->ends;
-    struct engine_tensor *x = model_rows_of(b, table, b->ids);
+    struct engine_tensor *ids = b->inputs.read_ids ? b->inputs.read_ids : b->ids;
+    struct engine_tensor *x = model_rows_of(b, table, ids);
     if (p->embd_scale != 1.0f) x = engine_scale(b->g, x, p->embd_scale, 0.0f);
     model_adapters_refuse(b, p->ends.types.weight);
     if (p->ends.types.weight) /* all tokens are of type 0 */
@@ -381,7 +386,7 @@ bool model_drafter_build(struct model_drafter_graph *out, const struct model_dra
                               .state = d->state,
                               .n_tokens = n_tokens,
                               .layer = d->layer,
-                              .kv_layer = model->n_layer * model->n_pass};
+                              .kv_layer = model->n_run};
     b.ids = out->ids = engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_tokens}, "ids");
     b.positions = out->positions =
         engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_tokens}, "positions");
@@ -462,7 +467,7 @@ static void read_hidden(struct model_graph *out, const struct model_reads *reads
 static void output_hidden(const struct model_builder *b, const struct model_graph *out)
 {
     const struct model_reads *reads = b->state->reads;
-    const uint32_t n = b->params->n_layer * b->params->n_pass;
+    const uint32_t n = b->params->n_run;
     for (uint32_t i = 0; reads && i < reads->n; i++)
         if (reads->layer[i] < n || out->n_rows > 0) engine_output(b->g, out->read[i]);
 }
@@ -473,7 +478,7 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
 {
     const struct model_params *p = &m->params;
     const struct model_reads *reads = state->reads;
-    const uint32_t n_layer = p->n_layer * p->n_pass;
+    const uint32_t n_layer = p->n_run;
     *out = (struct model_graph){
         .n_tokens = n_tokens, .n_span = n_span, .n_rows = n_rows, .n_out = n_out};
     out->graph =
@@ -501,14 +506,19 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     if (p->ends.n_per_layer) b.per_layer = model_build_per_layer(&b, x);
     if (p->ends.n_streams) model_altup_begin(&b, x);
     if (p->n_hyper) x = model_hyper_begin(&b, x);
+    struct engine_tensor *high = x, *low = p->ends.low; /* of the two stacks */
     for (uint32_t i = 0; i < n_layer; i++) {
-        b.layer = &p->layer[i % p->n_layer];
+        b.layer = &p->layer[model_run_layer(p, i)];
         b.kv_layer = i;
         b.out_rows = i == n_layer - 1 ? out->rows : NULL;
         if (i > 0 && b.layer->index == 0 && p->pass_norm)
             x = model_norm(&b, x, &p->ends.output_norm);
+        if (p->n_stack && i % p->n_stack == 0) x = engine_add(b.g, high, low);
         read_hidden(out, reads, i, x);
         x = build_direction(&b, m, build_layer(&b, x));
+        if (p->n_stack == 0 || (i + 1) % p->n_stack || i + 1 == p->n_run) continue;
+        x = model_norm(&b, x, &p->ends.output_norm);
+        *(b.layer->index < p->n_stack ? &low : &high) = x;
     }
     engine_graph_set_place(b.g, p->ends.place);
     model_adapters_select(&b, out->rows);
@@ -516,7 +526,8 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     x = attend_streams(&b, x, p->ends.score);
     if (p->n_hyper) x = model_hyper_read(&b, &p->ends.hyper, x, NULL);
     read_hidden(out, reads, n_layer, x);
-    if (p->residual != MODEL_SUM_NORM) x = model_norm(&b, x, &p->ends.output_norm);
+    if (p->residual != MODEL_SUM_NORM && !p->hyper_rank)
+        x = model_norm(&b, x, &p->ends.output_norm);
     if (reads && reads->normalized) read_hidden(out, reads, n_layer, x);
     if (out->out_rows) x = engine_get_rows(b.g, x, out->out_rows);
     model_adapters_select(&b, out->out_rows);

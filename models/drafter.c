@@ -46,7 +46,7 @@ bool model_drafter_fits(const struct model *drafter, const struct model *m, stru
 {
     const struct model_params *p = &m->params, *own = &drafter->params;
     const struct model_drafter_ends *d = &own->drafter;
-    const uint32_t n_layer = p->n_layer * p->n_pass;
+    const uint32_t n_layer = p->n_run;
     const int64_t *ids = d->ids ? (const int64_t *)(const void *)d->ids->data : NULL;
     const bool borrows = !own->ends.output.weight || !own->ends.token_embd;
     if (p->n_hyper || p->ends.n_streams || p->n_source || p->bidirectional || p->arch->encoder)
@@ -76,7 +76,7 @@ void model_drafter_choose(struct model_drafter *r, struct model *m, const struct
 {
     const struct model_params *p = &m->params;
     const struct model_drafter_ends *d = &own->params.drafter;
-    const uint32_t n_layer = p->n_layer * p->n_pass;
+    const uint32_t n_layer = p->n_run;
     *r = (struct model_drafter){.m = m,
                                 .own = own,
                                 .layer = &own->params.layer[own == m ? p->n_layer : 0],

@@ -50,6 +50,18 @@ static void place_layers(struct model_params *p, const struct model_placement *p
     p->experts_here = placement->experts_here;
 }
 
+/* Checks the ids that are read instead of those that choose adapters. */
+static bool check_ids(const struct model_params *p, struct base_error *err)
+{
+    for (uint32_t i = 0; i < p->adapters.n; i++)
+        if (gguf_array_int(p->adapters.as, i) < 0 ||
+            gguf_array_int(p->adapters.as, i) >= p->n_vocab)
+            return base_fail_at(err, BASE_MODEL, "adapters.token_ids_substitute",
+                                (int64_t)p->adapters.as->offset,
+                                "item %u is no id of the vocabulary", i);
+    return true;
+}
+
 static struct model *open_model(const struct gguf_file *file, struct engine *engine,
                                 const struct model_placement *placement, bool drafts,
                                 struct base_error *err)
@@ -67,7 +79,8 @@ static struct model *open_model(const struct gguf_file *file, struct engine *eng
     m->params.makes_columns = engine->options.columns && !engine->options.plan_only;
     m->params.plans_columns = engine->options.columns && engine->options.plan_only;
     if (ok && placement) place_layers(&m->params, placement);
-    if (!ok || !model_weights_bind(&m->weights, &m->params, file, err)) {
+    if (!ok || !model_weights_bind(&m->weights, &m->params, file, err) ||
+        !check_ids(&m->params, err)) {
         base_error_set_file(err, gguf_path(file));
         model_close(m);
         return NULL;

@@ -420,6 +420,7 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
             end += n;
         }
         at.seq = token->seq;
+        at.id = token->id;
         ints(g->ids)[at.t] = token->id;
         ints(g->positions)[at.t] = (int32_t)at.position;
         if (g->q_scale)

@@ -301,48 +301,62 @@ static bool bind_experts(struct binder *b, const char *prefix, const char *stack
 
 /* ---- Copies by columns ---- */
 
-/* Returns a copy by columns of `bytes` bytes, or NULL: without an error if a weight is not finite.
- */
-static void *make_columns(struct binder *b, const struct engine_tensor *w, uint64_t bytes)
+/* Returns copies by columns of w's matrices, of `bytes` bytes each and `all` together, or NULL:
+ * without an error if a weight is not finite. */
+static void *make_columns(struct binder *b, const struct engine_tensor *w, uint64_t bytes,
+                          uint64_t all)
 {
     uint64_t size;
-    void *data = base_align_up(bytes, COPY_ALIGN, &size) ? aligned_alloc(COPY_ALIGN, size) : NULL;
+    char *data = base_align_up(all, COPY_ALIGN, &size) ? aligned_alloc(COPY_ALIGN, size) : NULL;
     if (!data) {
         base_fail_at(b->err, BASE_NO_MEMORY, w->name, -1, "no memory for its copy by columns");
         return NULL;
     }
     b->w->copies[b->w->n_copies++] = data;
-    for (int64_t r = 0; r < w->ne[1]; r += QUANT_COLUMNS_ROWS)
-        if (!base_goes_on(b->err) || !quant_columns_make(w->type, w->ne[0], w->ne[1], w->data,
-                                                         w->nb[1], r, QUANT_COLUMNS_ROWS, data))
-            return NULL;
+    for (int64_t e = 0; e < w->ne[2]; e++)
+        for (int64_t r = 0; r < w->ne[1]; r += QUANT_COLUMNS_ROWS)
+            if (!base_goes_on(b->err) ||
+                !quant_columns_make(w->type, w->ne[0], w->ne[1], w->data + e * w->nb[2], w->nb[1],
+                                    r, QUANT_COLUMNS_ROWS, data + (uint64_t)e * bytes))
+                return NULL;
     return data;
 }
 
-/* Binds the copy by columns of the weight of a row, if the file has one, or makes one. *out remains
- * NULL if the inputs are not known to have zeros: the copy would not be used. */
+/* Whether `columns` has the copies of w's matrices, by samples of each. */
+static bool columns_fit(const struct engine_tensor *w, const char *columns, uint64_t bytes)
+{
+    for (int64_t e = 0; e < w->ne[2]; e++)
+        if (!quant_columns_check(w->type, w->ne[0], w->ne[1], w->data + e * w->nb[2], w->nb[1],
+                                 columns + (uint64_t)e * bytes))
+            return false;
+    return true;
+}
+
+/* Binds the copies by columns of the weight of a row, if the file has them, or makes them. *out
+ * remains NULL if the inputs are not known to have zeros: the copies would not be used. */
 static bool bind_columns(struct binder *b, const struct model_tensor_row *row, const char *prefix,
                          bool zeros, const struct engine_tensor *w, struct engine_tensor **out)
 {
     char name[MODEL_TENSOR_NAME];
-    uint64_t bytes = 0;
-    const bool has_form = quant_columns_size(w->type, w->ne[0], w->ne[1], &bytes);
+    uint64_t bytes = 0, all = 0;
+    const bool has_form = quant_columns_size(w->type, w->ne[0], w->ne[1], &bytes) &&
+                          base_mul(bytes, (uint64_t)w->ne[2], &all) && all <= INT64_MAX;
     tensor_name(b, prefix, row->name, "columns", name);
     const struct gguf_tensor *t = gguf_tensor_find(b->file, name);
     const void *data = t ? t->data : NULL;
-    if (t && (!has_form || t->type != quant_type_by_id(QUANT_I8) || t->size != bytes ||
-              !quant_columns_check(w->type, w->ne[0], w->ne[1], w->data, w->nb[1], data)))
+    if (t && (!has_form || t->type != quant_type_by_id(QUANT_I8) || t->size != all ||
+              !columns_fit(w, data, bytes)))
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "not the copy by columns of %s: infer quantize makes a new one",
                             w->name);
     if (t && !mark_used(b, t, name)) return false;
     if (!zeros || (b->place && b->place->index > 0)) return true;
-    if (!t && b->p->makes_columns && has_form) data = make_columns(b, w, bytes);
-    if (!t && has_form && (data || b->p->plans_columns)) b->w->column_bytes += bytes;
+    if (!t && b->p->makes_columns && has_form) data = make_columns(b, w, bytes, all);
+    if (!t && has_form && (data || b->p->plans_columns)) b->w->column_bytes += all;
     if (!data) return base_goes_on(b->err);
     struct engine_tensor *tensor = new_tensor(b);
-    if (!engine_tensor_init(tensor, quant_type_by_id(QUANT_I8), 1, (int64_t[]){(int64_t)bytes},
-                            (void *)data, name, b->err))
+    if (!engine_tensor_init(tensor, quant_type_by_id(QUANT_I8), 2,
+                            (int64_t[]){(int64_t)bytes, w->ne[2]}, (void *)data, name, b->err))
         return false;
     b->w->n_tensors++;
     *out = tensor;

@@ -100,7 +100,8 @@ static void write_f32(const struct support_model *m, struct gguf_writer *w, cons
 }
 
 /* Writes one KEY=VALUE of m->keys: true or false, a number with a point, numbers separated by
- * commas (integers if none has a point), an integer, otherwise a text. */
+ * commas (integers if none has a point; of 64 bits if the last one ends in 'u'), an integer,
+ * otherwise a text. */
 static void write_key(const struct support_model *m, struct gguf_writer *w, const char *key,
                       const char *value)
 {
@@ -108,7 +109,7 @@ static void write_key(const struct support_model *m, struct gguf_writer *w, cons
     char full[96], *end;
     int32_t item[MAX_ITEMS];
     float number[MAX_ITEMS];
-    uint64_t n = 0;
+    uint64_t wide[MAX_ITEMS], n = 0;
     if (*key == '!')
         snprintf(full, sizeof full, "%s", key + 1);
     else
@@ -120,6 +121,10 @@ static void write_key(const struct support_model *m, struct gguf_writer *w, cons
         for (end = (char *)value; n < MAX_ITEMS && *end; end += *end == ',')
             number[n++] = strtof(end, &end);
         gguf_writer_array(w, full, GGUF_F32, number, n);
+    } else if (strchr(value, ',') && value[strlen(value) - 1] == 'u') {
+        for (end = (char *)value; n < MAX_ITEMS && *end != 'u'; end += *end == ',')
+            wide[n++] = strtoull(end, &end, 10);
+        gguf_writer_array(w, full, GGUF_U64, wide, n);
     } else if (strchr(value, ',')) {
         for (end = (char *)value; n < MAX_ITEMS && *end; end += *end == ',')
             item[n++] = (int32_t)strtol(end, &end, 10);

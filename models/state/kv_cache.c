@@ -17,15 +17,15 @@ static bool has_part(const struct model_kv_layer *layer, int kind, enum model_kv
     const bool of_blocks = (int)layer->blocks == kind, blocks = layer->blocks != MODEL_KV_KINDS;
     if (!layer->present || ((int)layer->kind != kind && !of_blocks)) return false;
     if (part == MODEL_KV_INDEX) return of_blocks == blocks;
-    return part != MODEL_KV_OPEN || !of_blocks;
+    return !of_blocks || (part != MODEL_KV_OPEN && layer->kind == MODEL_KV_SLIDING);
 }
 
 /* Returns the number of slots of a part of a layer. */
 static uint32_t slots_of(const struct model_kv *kv, const struct model_kv_layer *layer,
                          enum model_kv_part part)
 {
-    const bool both = layer->blocks != MODEL_KV_KINDS && part != MODEL_KV_OPEN;
-    const struct model_kv_slots *slots = &kv->slots[both ? layer->blocks : layer->kind];
+    const bool of_blocks = layer->blocks != MODEL_KV_KINDS && has_part(layer, layer->blocks, part);
+    const struct model_kv_slots *slots = &kv->slots[of_blocks ? layer->blocks : layer->kind];
     return slots->base + slots->count;
 }
 
@@ -80,13 +80,12 @@ static bool init_slots(const struct model_state *s, struct model_kv_slots *slots
                               (int64_t[]){slots->entries, s->n_seq}, slots->table, "slots", err);
 }
 
-/* Returns the layer of the model that layer `i` of the state belongs to: the layers of the model,
- * once for each pass, then those of a drafter. */
+/* Returns the layer of the model that layer `i` of the state belongs to: those of all runs, then
+ * those of a drafter. */
 static const struct model_layer *layer_of(const struct model_params *p,
                                           const struct model_state_options *o, uint32_t i)
 {
-    const uint32_t n = p->n_layer * p->n_pass;
-    return i < n ? &p->layer[i % p->n_layer] : &o->drafter[i - n];
+    return i < p->n_run ? &p->layer[model_run_layer(p, i)] : &o->drafter[i - p->n_run];
 }
 
 static uint32_t round_up(uint64_t n)
@@ -163,8 +162,7 @@ static bool init(struct model_state *s, const struct model_params *p,
                  const struct model_state_options *o, struct base_error *err)
 {
     struct model_kv *kv = &s->kv;
-    *kv =
-        (struct model_kv){.n_layer = p->n_layer * p->n_pass + o->n_draft, .both = p->bidirectional};
+    *kv = (struct model_kv){.n_layer = p->n_run + o->n_draft, .both = p->bidirectional};
     kv->layer = calloc(kv->n_layer, sizeof *kv->layer);
     kv->draft_first = calloc(s->n_seq, sizeof *kv->draft_first);
     if (!kv->layer || !kv->draft_first)

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct model_state_kind *const kinds[] = {&model_state_kv, &model_state_recurrent,
-                                                       &model_state_cross};
+/* In the order of a saved sequence: `recurrent` does not read to the end of its data. */
+static const struct model_state_kind *const kinds[] = {&model_state_kv, &model_state_history,
+                                                       &model_state_recurrent, &model_state_cross};
 
 #define EACH(kind)                                                                                 \
     for (size_t i_ = 0; i_ < sizeof kinds / sizeof *kinds; i_++)                                   \

@@ -7,6 +7,7 @@
 
 #include "models/model.h"
 #include "models/state/cross.h"
+#include "models/state/history.h"
 #include "models/state/kv_cache.h"
 #include "models/state/recurrent.h"
 
@@ -28,6 +29,7 @@ struct model_state {
     struct model_kv kv;
     struct model_recurrent recurrent;
     struct model_cross cross;
+    struct model_history history;
     const struct engine_place *host;
     struct engine_buffer *buffers; /* [n_buffers]: of the kinds' tensors */
     size_t n_buffers, max_buffers;
@@ -50,11 +52,15 @@ struct model_state_inputs {
     struct engine_tensor *spans; /* I32 [spans][4], see engine/graph_recurrent.h; NULL if the model
                                     has no recurrent state */
     struct engine_tensor *cross; /* I32 [T][4]: ranges of the source; NULL: no encoder */
+    struct engine_tensor *adapter;  /* I32 [T][1]: of each token (struct model_switch); or NULL */
+    struct engine_tensor *read_ids; /* I32 [T]: the ids that are read; NULL: those of the tokens */
+    struct engine_tensor *ngram;    /* I32 [T heads]: rows of the table of n-grams; or NULL */
 };
 
-/* A token of a run: its index, its span, its sequence, and its position in the sequence. */
+/* A token of a run: its index, its span, its sequence, its position in the sequence, and its id. */
 struct model_place {
     uint32_t t, span, seq, position;
+    int32_t id;
 };
 
 /* The header of a saved sequence, before the data of all kinds. Readers must check every number of
