@@ -314,6 +314,7 @@ void model_params_free(struct model_params *p);
 typedef bool (*model_row_visit)(void *user, const struct model_tensor_row *row, const char *prefix,
                                 void *self);
 bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user);
+#define MODEL_SOURCE_PREFIX "enc." /* of an encoder's layers, before "blk." */
 /* Writes a tensor's name in the model's file: PREFIX ROW "." PART, or its alias in the
  * architecture. */
 enum { MODEL_TENSOR_NAME = 96 };
