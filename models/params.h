@@ -254,7 +254,7 @@ struct model_params {
     uint32_t n_pass;            /* passes over the layers, each with its own state */
     uint32_t n_stack, n_low;    /* layers of each of two stacks, 0: there are none; runs of the low
                                    one before each of the high one (model_run_layer) */
-    uint32_t n_run;             /* layers that a token passes through, one after the other */
+    uint32_t n_run;             /* layers that a token passes through */
     bool pass_norm;             /* the output norm is applied between passes too */
     uint32_t n_draft_layer;     /* MTP layers of the file, after the others */
     uint32_t n_mtp;             /* 1: the first of them drafts tokens; the others are not used */
