@@ -80,8 +80,8 @@ struct block32_arm_product {
  * faster. */
 enum { BLOCK32_ARM_START = 0x4b400000 };
 
-/* isum of four rows, s of their block, b of the column. The offset of nibbles is subtracted from the
- * sums: all rows start with the same number. */
+/* isum of four rows, s of their block, b of the column. The offset of nibbles is subtracted from
+ * the sums: all rows start with the same number. */
 QUANT_INLINE float32x4_t block32_arm_isum(const struct block32_arm_type *type,
                                           const uint8_t *const block[4], int s,
                                           const struct quant_act *a, int64_t b)
@@ -93,12 +93,10 @@ QUANT_INLINE float32x4_t block32_arm_isum(const struct block32_arm_type *type,
     int32x4_t sum[4];
     if (subtract) raw.form.offset = 0;
     if (subtract && type->form.offset) start -= type->form.offset * a->sum[b];
-    const int32x4_t first = vreinterpretq_s32_u64(
-        vcombine_u64(vcreate_u64((uint32_t)start), vcreate_u64(0)));
+    const int32x4_t first =
+        vreinterpretq_s32_u64(vcombine_u64(vcreate_u64((uint32_t)start), vcreate_u64(0)));
     EACH (r, 4) {
-        const int8x16x2_t code = block32_arm_codes_at(&raw, block[r], s);
-        sum[r] = first;
-        EACH (i, 2) sum[r] = arm_dot(sum[r], code.val[i], x[i]);
+        sum[r] = arm_dot_pair(first, block32_arm_codes_at(&raw, block[r], s), x, subtract);
     }
     return vsubq_f32(vreinterpretq_f32_s32(arm_lane_sums(sum)),
                      vreinterpretq_f32_s32(vdupq_n_s32(BLOCK32_ARM_START)));
