@@ -2,7 +2,6 @@
 #include "cli/out/heat.h"
 #include "base/list.h"
 #include "base/utf8.h"
-#include "cli/out/svg.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
 #include <math.h>
@@ -293,7 +292,21 @@ bool cli_heat_end(struct cli_heat *h, struct base_error *err)
     return write_legend(h, err);
 }
 
-/* ---- SVG ---- */
+/* ---- SVG: with a white ground, legible in dark viewers too ---- */
+
+/* Appends text in the form of cli/terminal.h, escaped for XML. */
+static void add_svg_text(const struct base_buffer *text, struct base_buffer *out)
+{
+    for (size_t i = 0, n; i < text->size;) {
+        char shown[CLI_SHOWN_MAX];
+        i += cli_show_character(text->data + i, text->size - i, false, shown, &n);
+        if (*shown == '<' || *shown == '&' || *shown == '"')
+            base_buffer_add_text(out, *shown == '<' ? "&lt;" : *shown == '&' ? "&amp;" : "&quot;");
+        else
+            base_buffer_add(out, shown, n);
+    }
+    base_buffer_add_text(out, "</text>");
+}
 
 /* Where the next character is drawn. */
 struct svg_position {
@@ -314,8 +327,7 @@ static void add_run(const struct base_buffer *shown, struct svg_position at, siz
                            "<text x=\"%d\" y=\"%d\" fill=\"%s\" textLength=\"%d\" "
                            "lengthAdjust=\"spacingAndGlyphs\" xml:space=\"preserve\">",
                            x, y + 14, levels[level].text, width);
-    cli_svg_add_text(shown->data, shown->size, out);
-    base_buffer_add_text(out, "</text>");
+    add_svg_text(shown, out);
 }
 
 /* Appends a token; one that does not fit begins a new line. */
@@ -370,8 +382,8 @@ static void add_svg_legend(const struct cli_heat *h, int y, struct base_buffer *
                                y, i < LEVELS - 1 ? "from " : "", levels[i].name);
     }
     base_buffer_add_format(out, "<text x=\"%d\" y=\"%d\" fill=\"#57606a\">", SVG_LEFT, y + 20);
-    cli_svg_add_text(summary.data ? summary.data : "", summary.size, out);
-    base_buffer_add_text(out, "</text>\n</g>\n");
+    add_svg_text(&summary, out);
+    base_buffer_add_text(out, "\n</g>\n");
     out->failed |= summary.failed;
     base_buffer_free(&summary);
 }
@@ -387,10 +399,16 @@ bool cli_heat_svg(const struct cli_heat *h, struct base_output *file, struct bas
     }
     const int y = SVG_TOP + (int)(at.line + 1) * SVG_LINE + 24;
     add_svg_legend(h, y, &body);
-    cli_svg_begin(2 * SVG_LEFT + SVG_COLUMNS * SVG_CELL, y + 36,
-                  "ui-monospace, DejaVu Sans Mono, Menlo, Consolas, monospace", &out);
+    const int width = 2 * SVG_LEFT + SVG_COLUMNS * SVG_CELL;
+    base_buffer_add_format(
+        &out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+        "viewBox=\"0 0 %d %d\" font-family=\"ui-monospace, DejaVu Sans Mono, Menlo, Consolas, "
+        "monospace\" font-size=\"13\" fill=\"#1f2328\">\n"
+        "<rect width=\"100%%\" height=\"100%%\" rx=\"6\" fill=\"#ffffff\"/>\n",
+        width, y + 36, width, y + 36);
     base_buffer_add(&out, body.data, body.size);
-    cli_svg_end(&out);
+    base_buffer_add_text(&out, "</svg>\n");
     out.failed |= body.failed;
     const bool ok = cli_buffer_check(&out, err) && base_output_write(file, out.data, out.size, err);
     base_buffer_free(&body);
