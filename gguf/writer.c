@@ -569,7 +569,7 @@ static bool open_output(struct gguf_writer *w)
  * data. */
 static bool open_part(struct gguf_writer *w)
 {
-    struct base_buffer head = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER head = BASE_BUFFER_INIT;
     uint64_t count = 0, data_size;
     while (w->current + count < w->tensor_count && w->tensor[w->current + count].part == w->part)
         count++;
@@ -577,7 +577,6 @@ static bool open_part(struct gguf_writer *w)
     if (built) add_to_id(w, head.data, head.size);
     const bool done = built && open_output(w) && put(w, head.data, head.size) &&
                       ((count == 0 && !w->part_count) || put_padding(w, head.size));
-    base_buffer_free(&head);
     return done;
 }
 
@@ -610,7 +609,7 @@ static bool finish_declarations(struct gguf_writer *w)
 
 struct gguf_file *gguf_writer_preview(struct gguf_writer *w, struct base_error *err)
 {
-    struct base_buffer head = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER head = BASE_BUFFER_INIT;
     struct gguf_file *file = NULL;
     uint64_t start, size;
     if (!finish_declarations(w) || !build_head(w, 0, w->tensor_count, &head, &size))
@@ -619,7 +618,6 @@ struct gguf_file *gguf_writer_preview(struct gguf_writer *w, struct base_error *
         base_fail(err, BASE_FAILED, "the tensors together are too large");
     else
         file = gguf_open_head(head.data, head.size, size, err);
-    base_buffer_free(&head);
     return file;
 }
 

@@ -318,7 +318,7 @@ static bool run_all(struct bench *b, struct base_error *err)
 {
     const struct cli_values *v = b->values;
     const size_t per_subject = b->n_setups / b->n_subjects;
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     for (size_t i = 0; i < b->table.n; i++)
         b->expected += (double)(v->repetitions + b->table.row[i].is_prompt) *
                        expect(&b->subject[i / b->n_tests / per_subject], &b->table.row[i]);
@@ -332,9 +332,7 @@ static bool run_all(struct bench *b, struct base_error *err)
     if (b->saved && strcasecmp(v->format, "md") == 0)
         cli_bench_add_ratios(b->saved, &b->table, &out);
     if (v->plot) cli_bench_plot(&b->table, cli_stdout_width(), &out);
-    ok = ok && cli_write_buffer(&out, err);
-    base_buffer_free(&out);
-    return ok;
+    return ok && cli_write_buffer(&out, err);
 }
 
 /* ---- Preparing ---- */

@@ -137,7 +137,7 @@ static void add_chart(const struct cli_bench_table *t, bool is_prompt, enum cli_
         bool begins = r->is_prompt == is_prompt;
         for (size_t k = 0; begins && k < i; k++) begins = !same_line(&t->row[k], r, axis);
         if (!begins) continue;
-        struct base_buffer name = BASE_BUFFER_INIT, label = BASE_BUFFER_INIT;
+        BASE_LOCAL_BUFFER name = BASE_BUFFER_INIT, label = BASE_BUFFER_INIT;
         if (first) {
             base_buffer_add_text(out, "\n");
             add_title(t, r, axis, out);
@@ -153,8 +153,6 @@ static void add_chart(const struct cli_bench_table *t, bool is_prompt, enum cli_
             add_bar(&label, LABEL, cli_bench_rate(&t->row[k]) / most, width, &t->row[k], out);
         }
         out->failed |= name.failed | label.failed;
-        base_buffer_free(&name);
-        base_buffer_free(&label);
     }
 }
 
@@ -163,16 +161,15 @@ static void add_label(const struct cli_bench_table *t, const struct cli_bench_ro
                       struct base_buffer *out)
 {
     add_title(t, r, CLI_BENCH_FIELDS, out);
-    struct base_buffer name = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER name = BASE_BUFFER_INIT;
     add_line_name(t, r, CLI_BENCH_FIELDS, &name);
     if (name.size) base_buffer_add_format(out, ", %s", name.data);
     out->failed |= name.failed;
-    base_buffer_free(&name);
 }
 
 static void add_shares(const struct cli_bench_table *t, size_t width, struct base_buffer *out)
 {
-    struct base_buffer label = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER label = BASE_BUFFER_INIT;
     const char *limit;
     size_t room = 0;
     for (size_t i = 0; i < t->n; i++) {
@@ -187,7 +184,6 @@ static void add_shares(const struct cli_bench_table *t, size_t width, struct bas
         add_bar(&label, room, cli_bench_share(&t->row[i], &limit), width, &t->row[i], out);
     }
     out->failed |= label.failed;
-    base_buffer_free(&label);
 }
 
 void cli_bench_plot(const struct cli_bench_table *t, size_t width, struct base_buffer *out)

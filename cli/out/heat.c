@@ -222,17 +222,15 @@ bool cli_heat_add(struct cli_heat *h, const char *bytes, size_t size, double log
 bool cli_heat_take(struct cli_heat *h, const struct cli_model *model, bool special,
                    const struct generate_piece *piece, struct base_error *err)
 {
-    struct base_buffer bytes = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER bytes = BASE_BUFFER_INIT;
     double logprob = NAN;
     if (piece->id < 0) return true;
     if (piece->logits)
         sample_logprobs(model->engine->options.level, piece->logits,
                         model_facts(model->model)->n_vocab, 0, NULL, piece->id, &logprob);
     text_token_bytes(model->tokenizer, piece->id, special, &bytes);
-    const bool ok = cli_buffer_check(&bytes, err) &&
-                    cli_heat_add(h, bytes.size ? bytes.data : "", bytes.size, logprob, err);
-    base_buffer_free(&bytes);
-    return ok;
+    return cli_buffer_check(&bytes, err) &&
+           cli_heat_add(h, bytes.size ? bytes.data : "", bytes.size, logprob, err);
 }
 
 static void add_summary(const struct cli_heat *h, struct base_buffer *out)
@@ -258,7 +256,7 @@ bool cli_heat_next(struct cli_heat *h, struct base_error *err)
 /* Writes the names of the levels, each as its tokens are shown. */
 static bool write_legend(struct cli_heat *h, struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     bool ok = cli_write("\nprobability:", 13, err);
     for (int i = 0; ok && i < LEVELS; i++) {
         base_buffer_add_format(&text, i < LEVELS - 1 ? "from %s" : "%s", levels[i].name);
@@ -277,9 +275,7 @@ static bool write_legend(struct cli_heat *h, struct base_error *err)
         add_summary(h, &text);
         base_buffer_add_text(&text, "\n");
     }
-    ok = ok && cli_write_buffer(&text, err);
-    base_buffer_free(&text);
-    return ok;
+    return ok && cli_write_buffer(&text, err);
 }
 
 bool cli_heat_end(struct cli_heat *h, struct base_error *err)
@@ -334,7 +330,7 @@ static void add_run(const struct base_buffer *shown, struct svg_position at, siz
 static void add_svg_token(const char *text, size_t size, double logprob, struct svg_position *at,
                           struct base_buffer *out)
 {
-    struct base_buffer run = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER run = BASE_BUFFER_INIT;
     const int level = level_of(logprob);
     size_t all = 0, columns = 0;
     char shown[CLI_SHOWN_MAX];
@@ -362,12 +358,11 @@ static void add_svg_token(const char *text, size_t size, double logprob, struct 
     base_buffer_add_text(out, "</g>\n");
     at->column += columns;
     out->failed |= run.failed;
-    base_buffer_free(&run);
 }
 
 static void add_svg_legend(const struct cli_heat *h, int y, struct base_buffer *out)
 {
-    struct base_buffer summary = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER summary = BASE_BUFFER_INIT;
     if (h->n_texts == 0) add_summary(h, &summary);
     base_buffer_add_format(out,
                            "<g font-family=\"sans-serif\" font-size=\"12\">\n"
@@ -385,12 +380,11 @@ static void add_svg_legend(const struct cli_heat *h, int y, struct base_buffer *
     add_svg_text(&summary, out);
     base_buffer_add_text(out, "\n</g>\n");
     out->failed |= summary.failed;
-    base_buffer_free(&summary);
 }
 
 bool cli_heat_svg(const struct cli_heat *h, struct base_output *file, struct base_error *err)
 {
-    struct base_buffer body = BASE_BUFFER_INIT, out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER body = BASE_BUFFER_INIT, out = BASE_BUFFER_INIT;
     struct svg_position at = {0, 0};
     for (size_t i = 0; i < h->n_tokens; i++) {
         const size_t start = i ? h->token[i - 1].end : 0;
@@ -410,8 +404,5 @@ bool cli_heat_svg(const struct cli_heat *h, struct base_output *file, struct bas
     base_buffer_add(&out, body.data, body.size);
     base_buffer_add_text(&out, "</svg>\n");
     out.failed |= body.failed;
-    const bool ok = cli_buffer_check(&out, err) && base_output_write(file, out.data, out.size, err);
-    base_buffer_free(&body);
-    base_buffer_free(&out);
-    return ok;
+    return cli_buffer_check(&out, err) && base_output_write(file, out.data, out.size, err);
 }
