@@ -59,7 +59,9 @@ LDFLAGS += $(if $(findstring yes,$(PACKED)),-Wl$(comma)-z$(comma)pack-relative-r
 # Code for GPUs (docs/gpu.md): compiled by GPU_CC for the program, and by CC for test/emulator.c.
 GPU_SRC := $(wildcard quant/gpu/*.c engine/gpu/device/*.c)
 GPU_OBJ := $(GPU_SRC:%.c=$(BUILD)/%.o) $(BUILD)/test/emulator.o
-GPU_PTX := $(GPU_SRC:%.c=$(BUILD)/%.ptx)
+# The same in all builds, sanitized or not.
+PTX     := $(firstword $(subst /san-, ,$(BUILD)))
+GPU_PTX := $(GPU_SRC:%.c=$(PTX)/%.ptx)
 LIB_SRC := $(filter-out $(GPU_SRC),$(LIB_SRC))
 CLI_SRC  := $(filter-out $(if $(EDITS),%/chat_editor_none.c,%/chat_editor.c %/chat_history.c),$(call sources,cli))
 TEST_SRC := $(wildcard test/test_*.c)
@@ -155,11 +157,16 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 # NEON have kernels instead.
 SCALAR := engine/cpu/isa/vec_scalar quant/super/book_types
 $(SCALAR:%=$(BUILD)/%.o): private ALL_CFLAGS := $(subst -O3,-O2,$(ALL_CFLAGS))
+# Of sanitized kernels, checks that intrinsics repeat at each access take three quarters of the compile time:
+# whether a pointer is null, aligned, wraps or left its block. Those of memory, shifts, ranges and overflow remain.
+KERNELS := $(patsubst %.c,$(BUILD)/%.o,$(filter quant/x86/% engine/cpu/x86/%,$(LIB_SRC)))
+$(if $(SAN),$(eval $(KERNELS): private ALL_CFLAGS += -fno-sanitize=null,alignment,pointer-overflow,object-size \
+    -fno-sanitize-address-use-after-scope))
 # Commands do not compute for long: for size, which makes them a quarter smaller (0.11 MB).
 $(CLI_OBJ): private ALL_CFLAGS := $(subst -O3,-Os,$(ALL_CFLAGS))
 
 # Changes a file only if its text changes; +: also in a dry run, which otherwise takes it for changed.
-keep = +@mkdir -p $(BUILD); echo '$(1)' | cmp -s - $@ || echo '$(1)' > $@
+keep = +@mkdir -p $(@D); echo '$(1)' | cmp -s - $@ || echo '$(1)' > $@
 
 # The commit, when this folder is a checkout's top: for `infer version --json`.
 COMMIT := $(shell [ -z "$$(git rev-parse --show-cdup 2>&1)" ] && git describe --always --dirty \
@@ -183,22 +190,24 @@ GPU_TARGET := --target=nvptx64-nvidia-cuda -march=sm_80 -Xclang -target-feature 
               $(if $(filter arm,$(FOREIGN)),,-DENGINE_ATTN_PLANES=1)
 GPU_CFLAGS := $(GPU_TARGET) -std=gnu17 -O2 $(WARNINGS) -ffp-contract=off -fno-math-errno \
               -nostdlibinc -isystem quant/gpu/libc -I.
-$(BUILD)/%.ll: %.c $(BUILD)/flags
+$(PTX)/%.ll: %.c $(PTX)/gpu.flags
 	@mkdir -p $(@D)
 	$(call say,GPU,$<)
 	$(Q)$(GPU_CC) $(GPU_CFLAGS) -MMD -MP -MF $(@:.ll=.gpu.d) -S -emit-llvm -o $@ $<
 	@sed -i -e 's/^define \(dso_local \)\?void @\(quant\|engine\)_gpu_/define ptx_kernel void @\2_gpu_/' \
 	    -e 's/^define dso_local /define internal /' -e 's/^\(@.* = \)dso_local \(local_unnamed_addr \)\?constant /\1internal constant /' $@
-$(BUILD)/%.ptx: $(BUILD)/%.ll
+$(PTX)/%.ptx: $(PTX)/%.ll
 	$(Q)$(GPU_CC) $(GPU_TARGET) -O2 -Xclang -disable-llvm-passes -S -x ir -o $@ $<
 	@sed -i -e '/entry quant_gpu_tile_/,/^{/s/^{/.maxntid 256, 1, 1\n.minnctapersm 2\n{/' $@
-$(BUILD)/gpu.ptx.xz: $(GPU_PTX)
+$(PTX)/gpu.ptx.xz: $(GPU_PTX)
 	$(Q)for file in $^; do cat $$file; printf '\0'; done | xz -T1 --check=crc32 --lzma2=preset=9e,dict=4MiB > $@
 
 .SECONDARY: $(GPU_PTX:.ptx=.ll)
 
-$(BUILD)/engine/gpu/gpu_code.o: $(BUILD)/gpu $(if $(filter yes,$(GPU)),$(BUILD)/gpu.ptx.xz)
-$(BUILD)/engine/gpu/gpu_code.o: private CPPFLAGS += $(if $(filter yes,$(GPU)),-DENGINE_GPU_PTX='"$(BUILD)/gpu.ptx.xz"')
+$(BUILD)/engine/gpu/gpu_code.o: $(BUILD)/gpu $(if $(filter yes,$(GPU)),$(PTX)/gpu.ptx.xz)
+$(BUILD)/engine/gpu/gpu_code.o: private CPPFLAGS += $(if $(filter yes,$(GPU)),-DENGINE_GPU_PTX='"$(PTX)/gpu.ptx.xz"')
+$(PTX)/gpu.flags: FORCE
+	$(call keep,$(GPU_CC) $(GPU_CFLAGS))
 $(BUILD)/gpu: FORCE
 	$(call keep,$(GPU))
 

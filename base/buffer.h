@@ -14,6 +14,8 @@ struct base_buffer {
 };
 
 #define BASE_BUFFER_INIT ((struct base_buffer){0})
+/* The type of variables whose memory is freed at the end of their block. */
+#define BASE_LOCAL_BUFFER __attribute__((cleanup(base_buffer_free))) struct base_buffer
 
 /* Reserves `size` more bytes: appending them allocates nothing. */
 void base_buffer_reserve(struct base_buffer *b, size_t size);

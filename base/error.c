@@ -31,6 +31,7 @@ static void record(struct base_error *err, enum base_code code, const char *item
 
 #undef base_fail
 #undef base_fail_at
+#undef base_fail_file
 
 bool base_fail(struct base_error *err, enum base_code code, const char *format, ...)
 {
@@ -48,6 +49,17 @@ bool base_fail_at(struct base_error *err, enum base_code code, const char *item,
     va_start(args, format);
     record(err, code, item, offset, format, args);
     va_end(args);
+    return false;
+}
+
+bool base_fail_file(struct base_error *err, enum base_code code, const char *file,
+                    const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    record(err, code, NULL, -1, format, args);
+    va_end(args);
+    base_error_set_file(err, file);
     return false;
 }
 

@@ -43,15 +43,19 @@ bool base_fail(struct base_error *err, enum base_code code, const char *format, 
 bool base_fail_at(struct base_error *err, enum base_code code, const char *item, int64_t offset,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* Both always return false; these macros show that to the compiler, so that it does not warn about
+/* As base_fail, with the file concerned, unless the recorded error names one already. */
+bool base_fail_file(struct base_error *err, enum base_code code, const char *file,
+                    const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* All always return false; these macros show that to the compiler, so that it does not warn about
  * values that are unset on failure. */
 static inline bool base_false(bool is_false)
 {
     (void)is_false;
     return false;
 }
-#define base_fail(...)    base_false(base_fail(__VA_ARGS__))
-#define base_fail_at(...) base_false(base_fail_at(__VA_ARGS__))
+#define base_fail(...)      base_false(base_fail(__VA_ARGS__))
+#define base_fail_at(...)   base_false(base_fail_at(__VA_ARGS__))
+#define base_fail_file(...) base_false(base_fail_file(__VA_ARGS__))
 
 /* Adds the file's name to a recorded error that has none yet. */
 void base_error_set_file(struct base_error *err, const char *file);

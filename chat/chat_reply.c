@@ -107,7 +107,7 @@ bool chat_reply_take(struct chat_reply *r, const struct generate_piece *piece,
 /* Declares the tokens of the answer's beginning, which are the last ones of the prompt. */
 static void declare_begun(struct chat_reply *r, const struct generate_prompt *prompt)
 {
-    struct base_buffer bytes = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER bytes = BASE_BUFFER_INIT;
     size_t end = r->n_begun, first = prompt->n;
     while (first > 0) {
         base_buffer_clear(&bytes);
@@ -122,7 +122,6 @@ static void declare_begun(struct chat_reply *r, const struct generate_prompt *pr
         end += bytes.size;
         text_reply_token(r->parts, prompt->ids[first], end);
     }
-    base_buffer_free(&bytes);
 }
 
 /* Reduces `begun` to the answer part of the answer's beginning: the text after its last reasoning

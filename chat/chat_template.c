@@ -54,13 +54,12 @@ bool chat_template_is_name(const char *name, const struct gguf_file *file, bool 
 bool chat_template_unknown(const struct chat_settings *settings, const char *what,
                            struct base_error *err)
 {
-    struct base_buffer names = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER names = BASE_BUFFER_INIT;
     for (size_t i = 0; text_chat_format_name(i); i++)
         base_buffer_add_format(&names, "%s%s", i ? ", " : "", text_chat_format_name(i));
     base_fail_at(err, BASE_USAGE, settings->caller->template, -1,
                  "'%s' is neither a %s nor one of %s", settings->template, what,
                  names.data ? names.data : "");
-    base_buffer_free(&names);
     return false;
 }
 
@@ -94,9 +93,8 @@ static bool find_source(struct chat_template *t, const struct chat_settings *set
     if (with_tools && take_own(t, file, "tool_use", err)) return true;
     if (err->code || take_own(t, file, "", err)) return !err->code;
     if (err->code) return false;
-    base_fail(err, BASE_USAGE, "the model has no chat template: %s", settings->caller->no_template);
-    base_error_set_file(err, gguf_path(file));
-    return false;
+    return base_fail_file(err, BASE_USAGE, gguf_path(file), "the model has no chat template: %s",
+                          settings->caller->no_template);
 }
 
 /* Adds the template's origin to an error. */
@@ -227,7 +225,7 @@ static bool render(const struct chat_template *t, const json_t *messages, struct
 static bool shows(const struct chat_template *t, json_t *messages, const char *needle,
                   const char *spoilt, struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     struct base_error refused = BASE_ERROR_INIT;
     bool exhausted = false;
     if (!messages) no_memory(err);
@@ -236,7 +234,6 @@ static bool shows(const struct chat_template *t, json_t *messages, const char *n
                     strstr(text.data, needle) && !strstr(text.data, spoilt);
     if (refused.code == BASE_NO_MEMORY) no_memory(err);
     if (exhausted && !err->code) *err = refused;
-    base_buffer_free(&text);
     json_decref(messages);
     return ok;
 }
@@ -273,14 +270,13 @@ static bool learn_forms(struct chat_template *t, struct base_error *err)
 /* Joins the texts of all parts, one per line. */
 static json_t *join_parts(const json_t *parts)
 {
-    struct base_buffer all = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER all = BASE_BUFFER_INIT;
     for (size_t i = 0; i < json_array_size(parts); i++) {
         const json_t *text = json_object_get(json_array_get(parts, i), "text");
         if (i) base_buffer_add_text(&all, "\n");
         base_buffer_add(&all, json_string_value(text), json_string_length(text));
     }
     json_t *joined = all.failed ? NULL : json_stringn(all.data ? all.data : "", all.size);
-    base_buffer_free(&all);
     return joined;
 }
 
@@ -376,7 +372,7 @@ static bool is_spelling(const struct text_tokenizer *t, const char *text, size_t
 static void note_marks(const struct chat_template *t, const struct chat_settings *settings)
 {
     const bool by_name = settings->template && text_chat_format(settings->template);
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     struct base_error ignored = BASE_ERROR_INIT;
     json_t *trial = json_pack("[{s:s, s:s}]", "role", "user", "content", "x");
     if (trial && render(t, trial, &text, NULL, NULL, &ignored))
@@ -400,7 +396,6 @@ static void note_marks(const struct chat_template *t, const struct chat_settings
             break;
         }
     json_decref(trial);
-    base_buffer_free(&text);
 }
 
 /* ---- Opening and rendering ---- */

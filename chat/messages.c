@@ -33,7 +33,7 @@ static json_t *text_of(const char *text, size_t size, const struct chat_caller *
 
 json_t *chat_text_mended(const char *text, size_t size, const char *by, struct base_error *err)
 {
-    struct base_buffer mended = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER mended = BASE_BUFFER_INIT;
     for (size_t i = 0; i < size;) {
         int32_t code;
         const size_t used = base_utf8_decode(text + i, size - i, &code);
@@ -45,7 +45,6 @@ json_t *chat_text_mended(const char *text, size_t size, const char *by, struct b
     }
     json_t *json = mended.failed ? NULL : json_stringn(mended.size ? mended.data : "", mended.size);
     if (!json) no_memory(err);
-    base_buffer_free(&mended);
     return json;
 }
 
@@ -225,7 +224,7 @@ void chat_messages_cut(json_t *list, size_t size)
 
 bool chat_messages_write(const json_t *list, struct base_output *file, struct base_error *err)
 {
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     base_buffer_add_text(&out, "[");
     for (size_t i = 0; i < json_array_size(list); i++) {
         base_buffer_add_text(&out, i ? ",\n " : "\n ");
@@ -233,7 +232,5 @@ bool chat_messages_write(const json_t *list, struct base_output *file, struct ba
     }
     base_buffer_add_text(&out, "\n]\n");
     bool ok = !out.failed || no_memory(err);
-    ok = ok && base_output_write(file, out.data, out.size, err);
-    base_buffer_free(&out);
-    return ok;
+    return ok && base_output_write(file, out.data, out.size, err);
 }

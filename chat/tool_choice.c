@@ -129,7 +129,7 @@ static bool check_read(const struct call_form *f, const struct chat_template *t,
 
 static bool find_form(struct call_form *f, const struct chat_template *t, struct base_error *err)
 {
-    struct base_buffer with = BASE_BUFFER_INIT, without = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER with = BASE_BUFFER_INIT, without = BASE_BUFFER_INIT;
     bool ok = render(f, t,
                      json_pack("[{s:s, s:s}, {s:s, s:s, s:[{s:s, s:s, s:{s:s, s:{s:s}}}]}]", "role",
                                "user", "content", "x", "role", "assistant", "content", "",
@@ -146,8 +146,6 @@ static bool find_form(struct call_form *f, const struct chat_template *t, struct
         base_buffer_add(&f->call, "", 1);
         ok = !f->call.failed || no_memory(err);
     }
-    base_buffer_free(&with);
-    base_buffer_free(&without);
     return ok && find_arguments(f, err) && check_read(f, t, err);
 }
 
@@ -292,7 +290,7 @@ static void free_parts(struct tool_constraints *p)
 static bool compile(const struct tool_constraints *p, const struct constrain_schema_options *o,
                     struct constraint **out, struct base_buffer *marks, struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     base_buffer_add_text(&text, "{\"anyOf\":");
     text_json_write(&text, p->list, false);
     base_buffer_add_text(&text, "}");
@@ -302,7 +300,6 @@ static bool compile(const struct tool_constraints *p, const struct constrain_sch
     base_buffer_add_text(marks, p->around[0].after);
     const bool ok = !(text.failed || marks->failed) || no_memory(err);
     if (ok) *out = constraint_from_schemas(text.data, text.size, p->around, p->n, o, err);
-    base_buffer_free(&text);
     return ok && *out;
 }
 

@@ -43,7 +43,7 @@ bool cli_constraint_open(const struct generate_constraint_source *given, bool na
                          struct base_error *err)
 {
     struct generate_constraint_source s = *given;
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     const char **argument = names_files ? file_of(&s) : NULL, *word = argument ? *argument : NULL;
     const char *file = word && access(word, R_OK) == 0 ? word : NULL;
     *out = NULL;
@@ -52,6 +52,5 @@ bool cli_constraint_open(const struct generate_constraint_source *given, bool na
     if (file) *argument = text.size ? text.data : "";
     ok = ok && generate_constraint_compile(&s, generate, notes, out, err);
     if (!ok) name_source(given, file, word, err);
-    base_buffer_free(&text);
     return ok;
 }

@@ -124,8 +124,8 @@ static bool read_norm(struct cli_embed *e, struct base_error *err)
 /* Counts the special tokens before and after a text. */
 static bool count_ends(struct cli_embed *e, struct base_error *err)
 {
-    struct base_buffer probe = BASE_BUFFER_INIT;
-    struct text_ids with = TEXT_IDS_INIT, plain = TEXT_IDS_INIT;
+    BASE_LOCAL_BUFFER probe = BASE_BUFFER_INIT;
+    TEXT_LOCAL_IDS with = TEXT_IDS_INIT, plain = TEXT_IDS_INIT;
     const struct text_tokenizer *t = e->model.tokenizer;
     base_buffer_add_text(&probe, "a");
     const bool ok = cli_buffer_check(&probe, err) &&
@@ -136,9 +136,6 @@ static bool count_ends(struct cli_embed *e, struct base_error *err)
            memcmp(with.id + e->n_head, plain.id, plain.count * sizeof *plain.id) != 0)
         e->n_head++;
     if (ok) e->n_tail = with.count - plain.count - e->n_head;
-    text_ids_free(&with);
-    text_ids_free(&plain);
-    base_buffer_free(&probe);
     return ok;
 }
 
@@ -228,14 +225,12 @@ bool cli_embed_add_ids(const struct cli_embed *e, struct text_ids *ids, struct c
 static bool add_part(const struct cli_embed *e, const struct text_ids *ids, size_t n_head,
                      size_t from, size_t end, struct cli_embed_rows *rows, struct base_error *err)
 {
-    struct text_ids part = TEXT_IDS_INIT;
+    TEXT_LOCAL_IDS part = TEXT_IDS_INIT;
     bool ok = true;
     for (size_t i = 0; ok && i < ids->count; i++)
         if (i < n_head || (i >= from && i < end) || i >= ids->count - e->n_tail)
             ok = text_ids_add(&part, ids->id[i], err);
-    ok = ok && cli_embed_add_ids(e, &part, rows, err);
-    text_ids_free(&part);
-    return ok;
+    return ok && cli_embed_add_ids(e, &part, rows, err);
 }
 
 /* Adds the parts of --chunk: consecutive tokens after the n_head first ones. */
@@ -277,8 +272,8 @@ static bool add_ids(const struct cli_embed *e, struct text_ids *ids, size_t n_pr
 bool cli_embed_add(const struct cli_embed *e, const struct base_buffer *prefix, const char *text,
                    size_t size, struct cli_embed_rows *rows, struct base_error *err)
 {
-    struct base_buffer whole = BASE_BUFFER_INIT;
-    struct text_ids ids = TEXT_IDS_INIT, body = TEXT_IDS_INIT;
+    BASE_LOCAL_BUFFER whole = BASE_BUFFER_INIT;
+    TEXT_LOCAL_IDS ids = TEXT_IDS_INIT, body = TEXT_IDS_INIT;
     const struct cli_values *v = e->values;
     const unsigned special = v->request.no_special ? 0 : TEXT_PARSE_SPECIAL;
     base_buffer_add(&whole, prefix->data, prefix->size);
@@ -297,11 +292,7 @@ bool cli_embed_add(const struct cli_embed *e, const struct base_buffer *prefix, 
         const size_t rest = e->n_head + e->n_tail + body.count;
         n_prefix = ok && ids.count > rest ? ids.count - rest : 0;
     }
-    ok = ok && add_ids(e, &ids, n_prefix, rows, err);
-    text_ids_free(&ids);
-    text_ids_free(&body);
-    base_buffer_free(&whole);
-    return ok;
+    return ok && add_ids(e, &ids, n_prefix, rows, err);
 }
 
 float *cli_embed_row(const struct cli_embed *e, const struct cli_embed_row *r, size_t i)

@@ -27,7 +27,7 @@ static bool read_layers(const char *text, struct cli_gpu *g, struct base_error *
 /* Opens the GPU, or with --plan reads only what it is. */
 static bool open_device(struct cli_gpu *g, const struct cli_values *values, struct base_error *err)
 {
-    struct base_buffer cache = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER cache = BASE_BUFFER_INIT;
     struct engine_gpu_options o = {.library = ENGINE_GPU_LIBRARY, .index = (int)values->gpu_device};
     struct stat st;
     if (values->plan) { /* a number of layers needs no GPU */
@@ -38,7 +38,6 @@ static bool open_device(struct cli_gpu *g, const struct cli_values *values, stru
         cli_user_make_folder(cache.data, 0700) && stat(cache.data, &st) == 0 && cli_user_owns(&st))
         o.cache = cache.data;
     g->gpu = engine_gpu_open(&o, err);
-    base_buffer_free(&cache);
     return g->gpu && engine_gpu_read_facts(g->gpu, &g->facts, err);
 }
 

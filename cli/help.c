@@ -33,7 +33,7 @@ static size_t width_of_help(void)
 static void add_text(const char *text, bool joins, struct base_buffer *out)
 {
     const size_t width = width_of_help();
-    struct base_buffer one = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER one = BASE_BUFFER_INIT;
     while (*text) {
         const size_t size = strcspn(text, "\n");
         const bool alone = !joins || size == 0 || *text == ' ';
@@ -49,7 +49,6 @@ static void add_text(const char *text, bool joins, struct base_buffer *out)
         if (one.data) cli_show_wrapped(one.data, one.size, 0, *one.data == ' ' ? 4 : 0, width, out);
         out->failed |= one.failed;
     }
-    base_buffer_free(&one);
 }
 
 /* Appends a name and its explanation, in two columns if the terminal is wide enough and the name
@@ -77,13 +76,12 @@ static void add_pair(const char *name, const char *text, size_t left, struct bas
 /* Adds the names of the commands from index `first` on. */
 static void add_names(int first, struct base_buffer *out)
 {
-    struct base_buffer names = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER names = BASE_BUFFER_INIT;
     for (int i = first; i < CLI_COMMAND_COUNT; i++)
         base_buffer_add_format(&names, "%s%s", i > first ? " " : "", cli_command_table[i]->name);
     base_buffer_add_text(out, "  ");
     cli_show_wrapped(names.size ? names.data : "", names.size, 2, 2, width_of_help(), out);
     out->failed |= names.failed;
-    base_buffer_free(&names);
 }
 
 void cli_help_overview(bool brief, struct base_buffer *out)
@@ -187,13 +185,12 @@ static size_t add_options(enum cli_command_id command, bool brief, struct base_b
 /* Appends the possible values of TYPE. */
 static void add_types(size_t width, struct base_buffer *out)
 {
-    struct base_buffer names = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER names = BASE_BUFFER_INIT;
     for (size_t i = 0; cli_quantize_type_name(i); i++)
         base_buffer_add_format(&names, "%s%s", i ? " " : "", cli_quantize_type_name(i));
     base_buffer_add_text(out, " ");
     if (names.data) cli_show_wrapped(names.data, names.size, 1, 1, width, out);
     out->failed |= names.failed;
-    base_buffer_free(&names);
 }
 
 /* Returns whether an argument of the command is a type of quantize. */
@@ -231,18 +228,17 @@ static void add_variable(enum cli_command_id command, struct base_buffer *out)
     }
     if (!shown) return;
     cli_option_variable(shown, name);
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     base_buffer_add_format(&text, "\nAn absent option comes from its variable: --%s from %s.\n",
                            shown->name, name);
     add_text(text.data ? text.data : "", false, out);
     out->failed |= text.failed;
-    base_buffer_free(&text);
 }
 
 void cli_help_command(enum cli_command_id command, bool brief, struct base_buffer *out)
 {
     const struct cli_command *c = cli_command_table[command];
-    struct base_buffer all = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER all = BASE_BUFFER_INIT;
     base_buffer_add_text(out, "Usage: ");
     cli_show_wrapped(c->usage, strlen(c->usage), 7, 7, width_of_help(), out);
     base_buffer_add_text(out, "\n");
@@ -258,5 +254,4 @@ void cli_help_command(enum cli_command_id command, bool brief, struct base_buffe
         add_variable(command, out);
     }
     out->failed |= all.failed;
-    base_buffer_free(&all);
 }

@@ -190,14 +190,13 @@ static bool read_parts(struct cli_hub_name *n, const char *text, bool is_page)
 static bool fail_host(const char *text, struct base_error *err)
 {
     struct cli_hub_name other;
-    struct base_buffer form = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER form = BASE_BUFFER_INIT;
     struct base_error none = BASE_ERROR_INIT;
     if (cli_hub_name_read(&other, text, NULL, &none)) cli_hub_name_show(&other, &form);
     cli_hub_name_free(&other);
     base_fail_at(err, form.failed ? BASE_NO_MEMORY : BASE_USAGE, text, -1,
                  "not an address of the hub or of a .gguf file; for a model of the hub write %s",
                  form.size ? form.data : "USER/REPO[@REVISION][:QUANT]");
-    base_buffer_free(&form);
     return false;
 }
 
@@ -329,7 +328,7 @@ static bool read_record(int folder, const char *model, struct base_buffer *text)
 bool cli_origin_find(const struct cli_hub_name *n, const char *folder, const char *as,
                      bool unchanged, struct base_buffer *path, struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT, found = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT, found = BASE_BUFFER_INIT;
     size_t count = 0;
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
@@ -342,22 +341,19 @@ bool cli_origin_find(const struct cli_hub_name *n, const char *folder, const cha
     if (list) closedir(list);
     if (count == 1) base_buffer_add_format(path, "%s/%s", folder, found.data);
     if (count > 1) {
-        struct base_buffer name = BASE_BUFFER_INIT;
+        BASE_LOCAL_BUFFER name = BASE_BUFFER_INIT;
         cli_hub_name_show(n, &name);
         base_fail_at(err, BASE_MODEL, name.failed ? "" : name.data, -1,
                      "several files came from it: %s", found.failed ? "" : found.data);
-        base_buffer_free(&name);
     }
     path->failed |= found.failed | text.failed;
-    base_buffer_free(&found);
-    base_buffer_free(&text);
     return count == 1 && cli_buffer_check(path, err);
 }
 
 void cli_origin_write(const struct cli_hub_name *n, const char *path, const char *folder,
                       const char *const *names, size_t count)
 {
-    struct base_buffer text = BASE_BUFFER_INIT, file = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT, file = BASE_BUFFER_INIT;
     struct base_output out;
     base_buffer_add_format(&text, "%s\n%s\n%s\n%s\n%s\n", first_line, n->repository.data,
                            n->revision.size ? n->revision.data : "", path,
@@ -379,6 +375,4 @@ void cli_origin_write(const struct cli_hub_name *n, const char *path, const char
              base_output_write(&out, text.data, text.size, NULL);
         base_output_close(&out, ok, NULL);
     }
-    base_buffer_free(&text);
-    base_buffer_free(&file);
 }

@@ -62,18 +62,17 @@ static void join(struct base_buffer *out, const struct base_buffer *text)
 static bool read_given(const struct cli_values *values, struct base_buffer *out,
                        struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     const bool ok = !values->file || cli_file_read(values->file, out, err);
     if (values->prompt) cli_input_add(&values->request, values->prompt, &text);
     join(out, &text);
-    base_buffer_free(&text);
     return ok && cli_buffer_check(out, err);
 }
 
 bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
                     struct base_error *err)
 {
-    struct base_buffer given = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER given = BASE_BUFFER_INIT;
     const bool has_given = values->file || values->prompt, is_piped = cli_stdin_is_piped();
     if (!has_given && cli_stdin_is_terminal())
         return base_fail(err, BASE_USAGE,
@@ -86,7 +85,6 @@ bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
         cli_note("%zu bytes of standard input come before %s", out->size,
                  values->file ? "the file" : "the text");
     join(out, &given);
-    base_buffer_free(&given);
     return ok && cli_buffer_check(out, err);
 }
 
@@ -121,7 +119,7 @@ static bool encode_fill(const struct chat_request *request, const struct text_to
                         struct base_error *err)
 {
     const int32_t middle = text_token_fill(t, TEXT_FILL_MIDDLE);
-    struct base_buffer suffix = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER suffix = BASE_BUFFER_INIT;
     if (text_token_fill(t, TEXT_FILL_PREFIX) < 0 || text_token_fill(t, TEXT_FILL_SUFFIX) < 0)
         return base_fail_at(err, BASE_USAGE, "--suffix", -1,
                             "the model has no tokens for a text with a gap (fill-in-the-middle)");
@@ -135,7 +133,6 @@ static bool encode_fill(const struct chat_request *request, const struct text_to
     else
         ok = ok && add_part(request, t, TEXT_FILL_SUFFIX, &suffix, ids, err) &&
              add_part(request, t, TEXT_FILL_PREFIX, text, ids, err);
-    base_buffer_free(&suffix);
     return ok;
 }
 
@@ -169,7 +166,7 @@ bool cli_prompt_show(const struct cli_values *values, const struct text_tokenize
                      const struct base_buffer *text, const struct text_ids *ids,
                      struct base_error *err)
 {
-    struct base_buffer out = BASE_BUFFER_INIT, whole = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT, whole = BASE_BUFFER_INIT;
     if (values->request.suffix && !values->request.chat.chat) {
         for (size_t i = 0; i < ids->count; i++) text_token_bytes(t, ids->id[i], true, &whole);
         text = &whole;
@@ -184,10 +181,7 @@ bool cli_prompt_show(const struct cli_values *values, const struct text_tokenize
         base_buffer_add_text(&out, "\n");
     }
     out.failed |= whole.failed;
-    const bool ok = cli_write_buffer(&out, err);
-    base_buffer_free(&whole);
-    base_buffer_free(&out);
-    return ok;
+    return cli_write_buffer(&out, err);
 }
 
 bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, struct text_ids *ids,
@@ -266,7 +260,7 @@ void cli_chunks_begin(const struct cli_values *values, const struct text_tokeniz
 bool cli_chunks_read(const struct cli_values *values, const struct text_tokenizer *t,
                      uint32_t n_vocab, struct text_ids *ids, struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     bool ok;
     if (values->ids) {
         ok = cli_file_read(values->ids, &text, err) &&
@@ -276,6 +270,5 @@ bool cli_chunks_read(const struct cli_values *values, const struct text_tokenize
         ok = cli_input_read(values, &text, err) &&
              cli_input_encode(&values->request, t, &text, ids, err);
     }
-    base_buffer_free(&text);
     return ok;
 }

@@ -25,7 +25,7 @@ static void find_name(struct cli_model *m)
 bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
                          struct base_error *err)
 {
-    struct base_buffer path = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER path = BASE_BUFFER_INIT;
     bool done = false;
     if (cli_model_path_of(m->drafts ? values->draft : values->model, &path, err)) {
         m->file = values->plan ? gguf_open_header(path.data, err) : gguf_open(path.data, err);
@@ -33,7 +33,6 @@ bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
         done = m->file && cli_overrides_apply(m->file, values, m->drafts, err);
         if (done) find_name(m);
     }
-    base_buffer_free(&path);
     return done && cli_buffer_check(&m->name, err) && base_goes_on(err);
 }
 

@@ -18,10 +18,9 @@ static bool help_of(enum cli_command_id command, bool brief, struct base_error *
 
 static void note_variables(void)
 {
-    struct base_buffer names = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER names = BASE_BUFFER_INIT;
     cli_options_unknown_variables(&names);
     if (names.size && !names.failed) cli_note("no variable of infer, ignored: %s", names.data);
-    base_buffer_free(&names);
 }
 
 static void note_options(const struct cli_values *values)

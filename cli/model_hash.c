@@ -19,7 +19,7 @@ enum { STEP = 1 << 20 /* bytes between two checks for Ctrl-C */, YOUNG_SECONDS =
  * Returns false without memory or a home folder. */
 static bool entry_path(const struct gguf_file *file, bool make, struct base_buffer *path)
 {
-    struct base_buffer key = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER key = BASE_BUFFER_INIT;
     struct base_sha256 h;
     char name[BASE_SHA256_HEX];
     if (!cli_user_path("XDG_CACHE_HOME", ".cache", "sha256", path)) return false;
@@ -34,9 +34,7 @@ static bool entry_path(const struct gguf_file *file, bool make, struct base_buff
     base_sha256_add(&h, key.data, key.size);
     base_sha256_hex(&h, name);
     base_buffer_add_format(path, "/%s", name);
-    const bool ok = !key.failed && !path->failed;
-    base_buffer_free(&key);
-    return ok;
+    return !key.failed && !path->failed;
 }
 
 static bool is_hash(const char *text)
@@ -66,7 +64,7 @@ void cli_model_hash_pieces(const struct gguf_file *file, bool all, char out[BASE
 
 bool cli_model_hash_cached(const struct gguf_file *file, char out[BASE_SHA256_HEX])
 {
-    struct base_buffer path = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER path = BASE_BUFFER_INIT;
     bool ok = false;
     memset(out, 0, BASE_SHA256_HEX);
     struct stat st;
@@ -80,7 +78,6 @@ bool cli_model_hash_cached(const struct gguf_file *file, char out[BASE_SHA256_HE
         close(fd);
     }
     if (!ok) out[0] = '\0';
-    base_buffer_free(&path);
     return ok;
 }
 
@@ -96,14 +93,13 @@ static bool is_young(const struct gguf_file *file)
 
 static void remember(const struct gguf_file *file, const char *hash)
 {
-    struct base_buffer path = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER path = BASE_BUFFER_INIT;
     struct base_output out;
     if (!is_young(file) && entry_path(file, true, &path)) {
         const bool ok = base_output_create(&out, path.data, 0644, NULL) &&
                         base_output_write(&out, hash, BASE_SHA256_HEX - 1, NULL);
         base_output_close(&out, ok, NULL);
     }
-    base_buffer_free(&path);
 }
 
 bool cli_model_hash(const struct gguf_file *file, char out[BASE_SHA256_HEX], struct base_error *err)

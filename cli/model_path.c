@@ -32,7 +32,7 @@ static int match(const char *file, const char *name)
 
 bool cli_model_find(const char *name, struct base_buffer *path, struct base_error *err)
 {
-    struct base_buffer found = BASE_BUFFER_INIT; /* names of the best matches */
+    BASE_LOCAL_BUFFER found = BASE_BUFFER_INIT; /* names of the best matches */
     int best = 1;
     size_t n_found = 0;
     struct dirent **entry;
@@ -60,7 +60,6 @@ bool cli_model_find(const char *name, struct base_buffer *path, struct base_erro
                      access(name, F_OK) == 0 ? "this is a directory" : "there is no such file",
                      path->data);
     path->failed |= found.failed;
-    base_buffer_free(&found);
     return n_found == 1;
 }
 
@@ -74,7 +73,7 @@ static bool is_file(const char *path)
  * neither. Fails with BASE_MODEL if it is not in the folder. */
 static bool find_pulled(const char *text, struct base_buffer *path, struct base_error *err)
 {
-    struct base_buffer folder = BASE_BUFFER_INIT, name = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER folder = BASE_BUFFER_INIT, name = BASE_BUFFER_INIT;
     struct base_error none = BASE_ERROR_INIT;
     struct cli_hub_name hub = {.quant = BASE_BUFFER_INIT};
     const bool has_folder = cli_model_folder(&folder) && !folder.failed;
@@ -95,15 +94,13 @@ static bool find_pulled(const char *text, struct base_buffer *path, struct base_
                      "pull %s`",
                      name.size ? name.data : text);
     cli_hub_name_free(&hub);
-    base_buffer_free(&folder);
-    base_buffer_free(&name);
     return found;
 }
 
 /* Appends the only model of the folder if there is no default one. */
 static bool find_only(struct base_buffer *path, struct base_error *err)
 {
-    struct base_buffer names = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER names = BASE_BUFFER_INIT;
     struct dirent **entry;
     size_t count = 0;
     const int n = scandir(path->data, &entry, NULL, alphasort);
@@ -119,7 +116,6 @@ static bool find_only(struct base_buffer *path, struct base_error *err)
         base_fail(err, BASE_MODEL, "no model: give -m NAME or set INFER_MODEL; there are: %s",
                   names.failed ? "" : names.data);
     path->failed |= names.failed;
-    base_buffer_free(&names);
     return count == 1;
 }
 
@@ -158,22 +154,20 @@ bool cli_model_path_of(const char *given, struct base_buffer *path, struct base_
     if (err->code) return false;
     base_buffer_add_text(path, DEFAULT_MODEL);
     if (!cli_buffer_check(path, err)) return false;
-    base_fail(err, BASE_MODEL,
-              "no model: give -m FILE or set INFER_MODEL, or fetch one with `infer pull "
-              "USER/REPO:Q4_K_M` (in a checkout `make run` or scripts/fetch-model)");
-    base_error_set_file(err, path->data);
-    return false;
+    return base_fail_file(
+        err, BASE_MODEL, path->data,
+        "no model: give -m FILE or set INFER_MODEL, or fetch one with `infer pull "
+        "USER/REPO:Q4_K_M` (in a checkout `make run` or scripts/fetch-model)");
 }
 
 struct gguf_file *cli_model_open_path(const char *given, struct base_error *err)
 {
-    struct base_buffer path = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER path = BASE_BUFFER_INIT;
     struct gguf_file *file = NULL;
     if (cli_model_path_of(given, &path, err)) {
         file = gguf_open(path.data, err);
         if (!file) base_error_set_file(err, path.data);
     }
-    base_buffer_free(&path);
     return file;
 }
 

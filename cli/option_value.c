@@ -194,7 +194,7 @@ bool cli_value_from_text(const struct cli_option *o, void *member, const char *s
 const char *cli_value_unescape(const char *source, const char *text, struct base_keep *keep,
                                struct base_error *err)
 {
-    struct base_buffer bytes = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER bytes = BASE_BUFFER_INIT;
     const char *out = NULL;
     cli_input_unescape(text, strlen(text), &bytes);
     if (cli_buffer_check(&bytes, err))
@@ -203,7 +203,6 @@ const char *cli_value_unescape(const char *source, const char *text, struct base
         base_fail_at(err, BASE_USAGE, source, -1, "contains a NUL");
         out = NULL;
     }
-    base_buffer_free(&bytes);
     return out;
 }
 
@@ -311,14 +310,13 @@ bool cli_value_from_json(const struct cli_option *o, void *member, struct chat_r
 bool cli_schema_from_json(struct chat_request *request, const json_t *value, struct base_keep *keep,
                           struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     if (!text_json_is_object(value) && !json_is_boolean(value))
         return fail_kind("--json-schema", "a schema, nor the text of one", err);
     text_json_write(&text, value, false);
     const char *copy =
         cli_buffer_check(&text, err) ? base_keep_text(keep, text.data, text.size, err) : NULL;
     request->generate.constraint.schema = copy;
-    base_buffer_free(&text);
     return copy != NULL;
 }
 

@@ -226,11 +226,10 @@ static void pass_over(struct parser *p, const struct cli_foreign *f, int argc, c
 static bool is_model(const char *word)
 {
     enum { LEAST = 5 };
-    struct base_buffer path = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER path = BASE_BUFFER_INIT;
     struct base_error none = BASE_ERROR_INIT;
     const bool is = strlen(word) >= LEAST && !strchr(word, '/') && cli_model_folder(&path) &&
                     !path.failed && cli_model_find(word, &path, &none);
-    base_buffer_free(&path);
     return is;
 }
 

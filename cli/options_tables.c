@@ -558,8 +558,6 @@ const struct cli_option cli_option_table[] = {
      .help = "--heat as SVG too (-: instead of text)", .writes = true, .at = AT(svg)},
     {.name = "plot", .kind = CLI_FLAG, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
      .help = "chart over depth, threads or another list", .at = AT(plot)},
-    {.name = "svg", .kind = CLI_TEXT, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
-     .value = "FILE", .help = "the chart as SVG too (-: instead of text)", .writes = true, .at = AT(svg)},
 
     /* ---- Engine ---- */
     {.name = "ctx-size", .alias = {"-c", "--ctx"}, .kind = CLI_INTEGER, .commands = GENERATING | LOGITS | SCORE | EMBEDDING | INSPECT,

@@ -13,7 +13,7 @@
  * input, and all of `model` (NULL: none). The output must not move until cli_output_close. */
 bool cli_output_open(struct base_output *o, const char *path, const struct cli_values *values,
                      const struct gguf_file *model, struct base_error *err);
-/* Checks and registers an output that its writer opens later, and tries whether it can be opened,
+/* Checks and registers an output that its writer opens later, and checks that it can be opened,
  * so that a wrong name is an error before the work. */
 bool cli_output_claim(struct base_output *o, const char *path, const struct cli_values *values,
                       const struct gguf_file *model, struct base_error *err);

@@ -89,7 +89,7 @@ static bool add_bias(struct cli_sampler_parts *p, int64_t id, float bias, struct
 static bool add_text_bias(const struct text_tokenizer *t, const struct bias_text *b,
                           struct cli_sampler_parts *p, struct base_error *err)
 {
-    struct base_buffer own = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER own = BASE_BUFFER_INIT;
     const size_t before = p->n_biases;
     bool ok = true;
     for (uint32_t id = 0; ok && id < text_vocab_size(t); id++) {
@@ -103,9 +103,7 @@ static bool add_text_bias(const struct text_tokenizer *t, const struct bias_text
                           "no single token of this model reads '%.*s': give ids (infer tokenize "
                           "prints them)",
                           (int)(b->size < 60 ? b->size : 60), b->token);
-    ok = ok && (!own.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory for biases"));
-    base_buffer_free(&own);
-    return ok;
+    return ok && (!own.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory for biases"));
 }
 
 /* Reads the biases; without a tokenizer only checks their form. */

@@ -62,13 +62,12 @@ static bool write_bytes(const void *bytes, size_t size, struct base_error *err)
 
 bool cli_write(const void *bytes, size_t size, struct base_error *err)
 {
-    struct base_buffer shown = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER shown = BASE_BUFFER_INIT;
     if (!cli_stdout_is_terminal()) return write_bytes(bytes, size, err);
     cli_show(&shown, bytes, size, true);
     cli_progress_hide();
     const bool ok = cli_buffer_check(&shown, err) && write_bytes(shown.data, shown.size, err);
     cli_progress_show();
-    base_buffer_free(&shown);
     return ok;
 }
 
@@ -141,12 +140,11 @@ void cli_report(const struct base_error *err)
 
 void cli_tell(const char *text)
 {
-    struct base_buffer shown = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER shown = BASE_BUFFER_INIT;
     cli_show(&shown, text, strlen(text), true);
     cli_progress_hide();
     base_write_all(STDERR_FILENO, shown.data, shown.size);
     cli_progress_show();
-    base_buffer_free(&shown);
 }
 
 /* ---- Reading ---- */

@@ -129,9 +129,6 @@ struct engine_tensor *engine_glu_clamp(struct engine_graph *g, struct engine_ten
 struct engine_tensor *engine_norm(struct engine_graph *g, struct engine_tensor *a, float eps);
 struct engine_tensor *engine_rms_norm(struct engine_graph *g, struct engine_tensor *a, float eps);
 struct engine_tensor *engine_l2_norm(struct engine_graph *g, struct engine_tensor *a, float eps);
-/* a[N][C][HW]: mean and variance over each of n_groups groups of channels. */
-struct engine_tensor *engine_group_norm(struct engine_graph *g, struct engine_tensor *a,
-                                        int n_groups, float eps);
 struct engine_tensor *engine_sum_rows(struct engine_graph *g, struct engine_tensor *a);
 /* softmax(a * scale + slope(head) * mask) over rows; a [N][H][T][K]; mask [T][K] F32 or F16 or
  * NULL; sinks [H] or NULL (a logit per head that is only added to the sum); slopes are 1, or those

@@ -81,7 +81,6 @@ struct engine_clamp {
 
 struct engine_norm {
     float eps;
-    int n_groups; /* of group_norm */
 };
 
 struct engine_soft_max {
@@ -112,7 +111,7 @@ union engine_params {
     float low_rank;          /* factor of the scales */
     enum engine_unary unary; /* of unary, glu, mul_mat_glu, mul_mat_id_glu */
     struct engine_glu_clamp glu_clamp;
-    struct engine_norm norm; /* of norm, rms_norm, l2_norm, group_norm */
+    struct engine_norm norm; /* of norm, rms_norm, l2_norm */
     struct engine_soft_max soft_max;
     struct engine_rope rope; /* of rope_table, rope */
     struct engine_choose_experts choose_experts;

@@ -10,7 +10,7 @@
 #define ENGINE_RUN_OPS(OP)                                                                         \
     OP(copy) OP(cast) OP(get_rows) OP(set_rows) OP(set_kv_q16) OP(concat) OP(repeat)                \
     OP(add) OP(sub) OP(mul) OP(div) OP(scale) OP(clamp) OP(softcap) OP(unary) OP(glu)              \
-    OP(norm) OP(rms_norm) OP(l2_norm) OP(group_norm) OP(sum_rows)                                  \
+    OP(norm) OP(rms_norm) OP(l2_norm) OP(sum_rows)                                                 \
     OP(soft_max) OP(rope_table) OP(rope)                                                           \
     OP(add_low_rank) OP(choose_experts) OP(expert_weights) OP(expert_sum) OP(glu_clamp)            \
     OP(mul_mat) OP(mul_mat_id) OP(mul_mat_glu) OP(mul_mat_id_glu)                                  \

@@ -92,7 +92,7 @@ static bool find_ends(struct generate_driver *d, struct base_error *err)
 static bool find_token(const struct generate_driver *d, const struct constrain_token *name,
                        int32_t *id, struct base_error *err)
 {
-    struct text_ids ids = TEXT_IDS_INIT;
+    TEXT_LOCAL_IDS ids = TEXT_IDS_INIT;
     const bool is_id = name->text[1] == '[';
     const char *wrong = NULL;
     *id = -1;
@@ -107,7 +107,6 @@ static bool find_token(const struct generate_driver *d, const struct constrain_t
         wrong = "is no token of this model";
     else if (text_token_is_end(d->tokenizer, *id))
         wrong = "ends a text of this model: leave it out, the end of `root` allows it";
-    text_ids_free(&ids);
     return !wrong || base_fail(err, BASE_USAGE, "grammar, line %u, column %u: %.100s %s",
                                name->line, name->column, name->text, wrong);
 }

@@ -185,47 +185,39 @@ static void close_value(struct gguf_writer *w, const struct base_buffer *value)
     if (value->failed) fail_memory(w);
 }
 
+/* Adds a number in the order of its bytes in memory. */
+static void add_number(struct gguf_writer *w, const char *key, enum gguf_kind kind,
+                       const void *bytes, size_t size)
+{
+    struct base_buffer *b = open_named(w, key, kind);
+    if (!b) return;
+    base_buffer_add(b, bytes, size);
+    close_value(w, b);
+}
+
 void gguf_writer_u32(struct gguf_writer *w, const char *key, uint32_t value)
 {
-    struct base_buffer *b = open_named(w, key, GGUF_U32);
-    if (!b) return;
-    add_u32(b, value);
-    close_value(w, b);
+    add_number(w, key, GGUF_U32, &value, sizeof value);
 }
 
 void gguf_writer_u64(struct gguf_writer *w, const char *key, uint64_t value)
 {
-    struct base_buffer *b = open_named(w, key, GGUF_U64);
-    if (!b) return;
-    add_u64(b, value);
-    close_value(w, b);
+    add_number(w, key, GGUF_U64, &value, sizeof value);
 }
 
 void gguf_writer_i32(struct gguf_writer *w, const char *key, int32_t value)
 {
-    struct base_buffer *b = open_named(w, key, GGUF_I32);
-    if (!b) return;
-    add_u32(b, (uint32_t)value);
-    close_value(w, b);
+    add_number(w, key, GGUF_I32, &value, sizeof value);
 }
 
 void gguf_writer_f32(struct gguf_writer *w, const char *key, float value)
 {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    struct base_buffer *b = open_named(w, key, GGUF_F32);
-    if (!b) return;
-    add_u32(b, bits);
-    close_value(w, b);
+    add_number(w, key, GGUF_F32, &value, sizeof value);
 }
 
 void gguf_writer_bool(struct gguf_writer *w, const char *key, bool value)
 {
-    char byte = value;
-    struct base_buffer *b = open_named(w, key, GGUF_BOOL);
-    if (!b) return;
-    base_buffer_add(b, &byte, 1);
-    close_value(w, b);
+    add_number(w, key, GGUF_BOOL, &(uint8_t){value}, 1);
 }
 
 void gguf_writer_str(struct gguf_writer *w, const char *key, const char *bytes, uint64_t size)
@@ -569,7 +561,7 @@ static bool open_output(struct gguf_writer *w)
  * data. */
 static bool open_part(struct gguf_writer *w)
 {
-    struct base_buffer head = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER head = BASE_BUFFER_INIT;
     uint64_t count = 0, data_size;
     while (w->current + count < w->tensor_count && w->tensor[w->current + count].part == w->part)
         count++;
@@ -577,7 +569,6 @@ static bool open_part(struct gguf_writer *w)
     if (built) add_to_id(w, head.data, head.size);
     const bool done = built && open_output(w) && put(w, head.data, head.size) &&
                       ((count == 0 && !w->part_count) || put_padding(w, head.size));
-    base_buffer_free(&head);
     return done;
 }
 
@@ -610,7 +601,7 @@ static bool finish_declarations(struct gguf_writer *w)
 
 struct gguf_file *gguf_writer_preview(struct gguf_writer *w, struct base_error *err)
 {
-    struct base_buffer head = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER head = BASE_BUFFER_INIT;
     struct gguf_file *file = NULL;
     uint64_t start, size;
     if (!finish_declarations(w) || !build_head(w, 0, w->tensor_count, &head, &size))
@@ -619,7 +610,6 @@ struct gguf_file *gguf_writer_preview(struct gguf_writer *w, struct base_error *
         base_fail(err, BASE_FAILED, "the tensors together are too large");
     else
         file = gguf_open_head(head.data, head.size, size, err);
-    base_buffer_free(&head);
     return file;
 }
 

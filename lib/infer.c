@@ -154,14 +154,13 @@ ptrdiff_t infer_tokenize_chat(const struct infer_model *m, const char *messages,
     const struct chat_request request = {.chat.caller = &chat_caller};
     struct chat_template template = {0};
     struct chat_prompt prompt = {0};
-    json_t *list = read_messages(messages, &request, &why);
+    json_auto_t *list = read_messages(messages, &request, &why);
     const bool ok =
         list && chat_template_open(&template, &request.chat, m->file, m->tokenizer, NULL, &why) &&
         chat_template_render(&template, &request, list, &prompt, &why);
     const ptrdiff_t n = give_ids(ok, &prompt.ids, ids, room, &why, err);
     chat_prompt_free(&prompt);
     chat_template_close(&template);
-    json_decref(list);
     return n;
 }
 

@@ -422,7 +422,7 @@ static struct engine_tensor *build_bad(struct engine_graph *g, int i, struct eng
     case 26:
         return engine_repeat(g, a, b);
     case 28:
-        return engine_group_norm(g, a, 4, 0.0f);
+        return engine_sinkhorn(g, a, 1, 0.0f);
     case 29:
         return engine_soft_max(g, a, b, NULL, 1.0f, 0.0f);
     case 30:

@@ -152,11 +152,6 @@ static struct engine_tensor *case_long_rms_norm(struct support_rig *rig)
                       f32(rig, 4096, 1, 1, 1));
 }
 
-static struct engine_tensor *case_group_norm(struct support_rig *rig)
-{
-    return engine_group_norm(rig->g, rows(rig), 7, 1e-5f);
-}
-
 static struct engine_tensor *case_sum_rows(struct support_rig *rig)
 {
     return engine_sum_rows(rig->g, rows(rig));
@@ -482,7 +477,6 @@ static void each_op_gives_the_same_bits_on_all_engines(void **unused)
 /* Cases that a GPU cannot compute, or that read and write leaves here. */
 static const char *const not_on_a_gpu[] = {
     "set_rows",
-    "group_norm",
     "soft_max",
     "mul_mat_glu",
     "mul_mat_id_glu",

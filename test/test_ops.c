@@ -180,7 +180,7 @@ static void gated_units_are_near_the_reference(void **state)
 
 /* ---- Norms ---- */
 
-enum { NORM, RMS_NORM, L2_NORM, GROUP_NORM, SUM_ROWS, RMS_WEIGHT, NORM_WEIGHT_BIAS, NORM_COUNT };
+enum { NORM, RMS_NORM, L2_NORM, SUM_ROWS, RMS_WEIGHT, NORM_WEIGHT_BIAS, NORM_COUNT };
 static const double norm_eps = 1e-3;
 
 static struct engine_tensor *build_norm(struct support_rig *rig, const void *user)
@@ -198,8 +198,6 @@ static struct engine_tensor *build_norm(struct support_rig *rig, const void *use
         return engine_rms_norm(rig->g, a, (float)norm_eps);
     case L2_NORM:
         return engine_l2_norm(rig->g, a, (float)norm_eps);
-    case GROUP_NORM:
-        return engine_group_norm(rig->g, a, arg->ne[1] > 2 ? 3 : 1, (float)norm_eps);
     case SUM_ROWS:
         return engine_sum_rows(rig->g, a);
     case RMS_WEIGHT:
@@ -221,17 +219,6 @@ static double row_sum(const struct support_rig *rig, const int64_t *i, double me
     return sum;
 }
 
-static double want_group(const struct support_rig *rig, const int64_t *i)
-{
-    int64_t ne1 = rig->in[0]->ne[1], groups = ne1 > 2 ? 3 : 1, size = (ne1 + groups - 1) / groups;
-    int64_t first = i[1] / size * size, last = first + size < ne1 ? first + size : ne1;
-    double n = (double)((last - first) * rig->in[0]->ne[0]), sum = 0.0, squares = 0.0;
-    for (int64_t c = first; c < last; c++) sum += row_sum(rig, (int64_t[]){0, c, i[2], i[3]}, 0, 1);
-    for (int64_t c = first; c < last; c++)
-        squares += row_sum(rig, (int64_t[]){0, c, i[2], i[3]}, sum / n, 2);
-    return (in_at(rig, 0, i) - sum / n) / sqrt(squares / n + norm_eps);
-}
-
 static double want_norm(const struct support_rig *rig, const struct engine_tensor *result,
                         const void *user, const int64_t *i)
 {
@@ -242,8 +229,6 @@ static double want_norm(const struct support_rig *rig, const struct engine_tenso
         return x / sqrt(row_sum(rig, i, 0, 2) / n + norm_eps);
     case L2_NORM:
         return x / fmax(sqrt(row_sum(rig, i, 0, 2)), norm_eps);
-    case GROUP_NORM:
-        return want_group(rig, i);
     case SUM_ROWS:
         return row_sum(rig, i, 0, 1);
     case RMS_WEIGHT:

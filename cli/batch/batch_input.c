@@ -22,9 +22,7 @@ bool cli_batch_input_open(struct cli_batch_input *in, const char *path, const ch
         const int why = is_folder ? EISDIR : errno;
         if (is_folder) close(in->fd);
         in->fd = 0;
-        base_fail(err, BASE_USAGE, "cannot read: %s", strerror(why));
-        base_error_set_file(err, path);
-        return false;
+        return base_fail_file(err, BASE_USAGE, path, "cannot read: %s", strerror(why));
     }
     if (path || !cli_stdin_is_terminal()) return true;
     return base_fail(err, BASE_USAGE, "no lines: give -f FILE or pipe them in; see infer %s --help",

@@ -69,12 +69,11 @@ static bool take_object(struct cli_batch_output *o, const char *line, size_t siz
                         struct base_error *err)
 {
     struct base_error ignored = BASE_ERROR_INIT;
-    json_t *object = text_json_parse(line, size, "", &ignored);
+    json_auto_t *object = text_json_parse(line, size, "", &ignored);
     const json_t *number = json_object_get(object, "line");
     const json_int_t n = json_is_integer(number) ? json_integer_value(number) : 0;
     const json_t *error = json_object_get(object, "error");
     o->n_failed += error && !json_is_null(error);
-    json_decref(object);
     if (ignored.code == BASE_NO_MEMORY) return base_fail(err, BASE_NO_MEMORY, "%s", ignored.text);
     return n < 1 ? refuse_line(o, err) : add_line(&o->done, (uint64_t)n, 0, err);
 }
@@ -263,9 +262,8 @@ bool cli_batch_output_has(const struct cli_batch_output *o, uint64_t number, uin
     *has = n < o->n_plain || find_line(&o->done, number);
     const struct cli_batch_line *record = *has ? find_line(&o->input, number) : NULL;
     if (!record || record->hash == hash) return true;
-    base_fail(err, BASE_USAGE, "has the answer to another line %" PRIu64, number);
-    base_error_set_file(err, o->path);
-    return false;
+    return base_fail_file(err, BASE_USAGE, o->path, "has the answer to another line %" PRIu64,
+                          number);
 }
 
 /* Writes to the file, after a record of `n` bytes to FILE.input, and clears the buffer. */

@@ -194,15 +194,13 @@ static bool parse_line(struct cli_batch_text *t, const char *line, size_t size,
 bool cli_batch_text_open(struct cli_batch_text *t, struct cli_batch_context *c, uint64_t number,
                          const char *line, size_t size, struct base_error *err)
 {
-    struct base_buffer prompt = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER prompt = BASE_BUFFER_INIT;
     *t = (struct cli_batch_text){.context = c, .number = number};
     bool ok = c->values->each ? fill_each(t, line, size, &prompt, err)
                               : parse_line(t, line, size, err) && read_prompt(t, &prompt, err);
     const bool has_question = c->values->each || text_json_member(t->line, "prompt");
-    ok = ok && cli_buffer_check(&prompt, err) && find_profile(t, err) &&
-         begin(t, &prompt, has_question, err);
-    base_buffer_free(&prompt);
-    return ok;
+    return ok && cli_buffer_check(&prompt, err) && find_profile(t, err) &&
+           begin(t, &prompt, has_question, err);
 }
 
 void cli_batch_text_close(struct cli_batch_text *t)

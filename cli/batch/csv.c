@@ -33,7 +33,7 @@ static bool take_field(const struct cli_csv *csv, const char *record, size_t siz
 static bool take_fields(const struct cli_csv *csv, const char *record, size_t size,
                         struct base_buffer *field, size_t room, size_t *n, struct base_error *err)
 {
-    struct base_buffer rest = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER rest = BASE_BUFFER_INIT;
     size_t at = 0;
     bool more = true, ok = true;
     for (*n = 0; more; ++*n) {
@@ -41,7 +41,6 @@ static bool take_fields(const struct cli_csv *csv, const char *record, size_t si
         more = take_field(csv, record, size, &at, out);
         ok = ok && cli_buffer_check(out, err);
     }
-    base_buffer_free(&rest);
     return ok;
 }
 
@@ -86,7 +85,7 @@ static bool find_hole(const struct cli_csv *csv, const struct base_buffer *each,
 
 static bool fail_column(const struct cli_csv *csv, const char *what, struct base_error *err)
 {
-    struct base_buffer names = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER names = BASE_BUFFER_INIT;
     for (size_t i = 0; i < csv->n_columns; i++) {
         if (i) base_buffer_add_text(&names, ", ");
         base_buffer_add(&names, csv->name[i].size ? csv->name[i].data : "", csv->name[i].size);
@@ -94,7 +93,6 @@ static bool fail_column(const struct cli_csv *csv, const char *what, struct base
     if (cli_buffer_check(&names, err))
         base_fail_at(err, BASE_USAGE, "--column", -1, "%s: the columns are %.*s", what,
                      (int)(names.size < 400 ? names.size : 400), names.data);
-    base_buffer_free(&names);
     return false;
 }
 

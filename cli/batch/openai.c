@@ -272,14 +272,13 @@ static json_t *as_chat(json_t *list)
 static json_t *text_of(const json_t *item)
 {
     json_t *text = json_object_get(item, "text"), *byte;
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     size_t i;
     if (!strstr(json_string_value(text), "\xef\xbf\xbd")) return json_incref(text);
     base_buffer_add_text(&out, "bytes:");
     json_array_foreach(json_object_get(item, "bytes"), i, byte)
         base_buffer_add_format(&out, "\\x%02x", (unsigned)json_integer_value(byte));
     json_t *shown = out.failed ? NULL : json_string(out.data);
-    base_buffer_free(&out);
     return shown;
 }
 
@@ -336,7 +335,7 @@ static json_t *as_completion(const json_t *list)
 static bool add_logprobs(const struct cli_openai_answer *a, struct base_buffer *out,
                          struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     if (!a->logprobs) {
         base_buffer_add_text(out, "null");
         return true;
@@ -344,15 +343,13 @@ static bool add_logprobs(const struct cli_openai_answer *a, struct base_buffer *
     base_buffer_add_text(&text, "[");
     base_buffer_add(&text, a->logprobs, a->n_logprobs);
     base_buffer_add_text(&text, "]");
-    json_t *list = cli_buffer_check(&text, err)
-                       ? text_json_parse(text.data, text.size, "logprobs", err)
-                       : NULL;
+    json_auto_t *list = cli_buffer_check(&text, err)
+                            ? text_json_parse(text.data, text.size, "logprobs", err)
+                            : NULL;
     json_t *shown = !list ? NULL : a->message ? as_chat(list) : as_completion(list);
     if (list && !shown) base_fail(err, BASE_NO_MEMORY, "not enough memory for probabilities");
     if (shown) text_json_write(out, shown, false);
     json_decref(shown);
-    json_decref(list);
-    base_buffer_free(&text);
     return shown != NULL;
 }
 

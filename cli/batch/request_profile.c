@@ -193,11 +193,9 @@ bool cli_profiles_open(struct cli_profiles *c, enum cli_command_id command,
 {
     *c = (struct cli_profiles){
         .command = command, .values = values, .model = model, .no_template = BASE_ERROR_INIT};
-    json_t *none = json_object();
+    json_auto_t *none = json_object();
     if (!none) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    const bool ok = open_template(c, err) && cli_profile_of(c, none, err) != NULL;
-    json_decref(none);
-    return ok;
+    return open_template(c, err) && cli_profile_of(c, none, err) != NULL;
 }
 
 void cli_profiles_close(struct cli_profiles *c)

@@ -63,7 +63,7 @@ static bool add_adapters(const struct cli_model *model, struct base_buffer *out)
 bool cli_cache_key(const struct cli_values *values, const struct cli_model *model,
                    char key[BASE_SHA256_HEX], const char **why)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     struct base_sha256 h;
     *why = "not enough memory";
     if (!base_os_program_id(&text))
@@ -82,6 +82,5 @@ bool cli_cache_key(const struct cli_values *values, const struct cli_model *mode
     base_sha256_init(&h);
     base_sha256_add(&h, text.size ? text.data : "", text.size);
     base_sha256_hex(&h, key);
-    base_buffer_free(&text);
     return !*why;
 }

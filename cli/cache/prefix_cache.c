@@ -73,7 +73,7 @@ static bool open_outputs(struct cli_prefix_cache *c, unsigned n, struct base_err
 
 bool cli_prefix_check(const struct cli_values *values, struct base_error *err)
 {
-    struct base_buffer parent = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER parent = BASE_BUFFER_INIT;
     const char *path = values->cache ? values->cache : "";
     size_t n = strlen(path);
     if (strcmp(path, "auto") == 0) return true;
@@ -84,7 +84,6 @@ bool cli_prefix_check(const struct cli_values *values, struct base_error *err)
     bool ok = cli_buffer_check(&parent, err);
     if (ok && access(parent.data, F_OK) != 0)
         ok = base_fail_at(err, BASE_USAGE, "--cache", -1, "%s: %s", parent.data, strerror(errno));
-    base_buffer_free(&parent);
     return ok;
 }
 

@@ -147,7 +147,7 @@ enum { N_COMMANDS = sizeof commands / sizeof *commands };
 static bool help(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
                  struct base_error *err)
 {
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     (void)c;
     (void)argument;
     (void)next;
@@ -161,7 +161,6 @@ static bool help(struct cli_chat *c, const char *argument, enum cli_chat_next *n
                                "// begins a message that begins with /. Ctrl-C stops an answer.\n");
     const bool ok = !out.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory");
     if (ok) cli_tell(out.data);
-    base_buffer_free(&out);
     return ok;
 }
 

@@ -159,7 +159,7 @@ static bool insert_all(EditLine *edit, const struct base_buffer *pasted)
 static unsigned char take_paste(EditLine *edit, wint_t key)
 {
     struct cli_editor *l = NULL;
-    struct base_buffer pasted = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER pasted = BASE_BUFFER_INIT;
     const size_t n = sizeof paste_end - 1;
     char byte;
     int got = 1;
@@ -173,7 +173,6 @@ static unsigned char take_paste(EditLine *edit, wint_t key)
     if (ends) pasted.size -= n;
     while (pasted.size && strchr("\r\n", pasted.data[pasted.size - 1])) pasted.size--;
     const bool ok = ends && insert_all(edit, &pasted);
-    base_buffer_free(&pasted);
     return ok ? CC_REFRESH : got > 0 ? CC_ERROR : CC_EOF;
 }
 

@@ -72,7 +72,7 @@ bool cli_template_open(struct chat_template *t, const struct chat_settings *chat
                        const struct cli_model *model, json_t *tools, struct base_error *err)
 {
     struct chat_settings own = *chat;
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     bool is_name = !chat->template || !names_files, ok = true;
     if (!is_name && !chat_template_is_name(chat->template, model->file, &is_name, err))
         return false;
@@ -83,7 +83,5 @@ bool cli_template_open(struct chat_template *t, const struct chat_settings *chat
         own.template = text.data ? text.data : "";
         own.template_file = chat->template;
     }
-    ok = ok && chat_template_open(t, &own, model->file, model->tokenizer, tools, err);
-    base_buffer_free(&text);
-    return ok;
+    return ok && chat_template_open(t, &own, model->file, model->tokenizer, tools, err);
 }

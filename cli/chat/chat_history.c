@@ -55,12 +55,11 @@ static void shorten(const struct cli_history *h, const char *from, size_t size)
 
 static void load(struct cli_history *h)
 {
-    struct base_buffer all = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER all = BASE_BUFFER_INIT;
     struct stat st;
     size_t n_lines = 0, start;
     if (stat(h->path.data, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > FILE_MAX ||
         !cli_file_read(h->path.data, &all, NULL)) {
-        base_buffer_free(&all);
         return;
     }
     for (start = all.size; start > 0; start--)
@@ -72,12 +71,11 @@ static void load(struct cli_history *h)
         at += size + 1;
     }
     if (start > all.size / 2) shorten(h, all.data + start, all.size - start);
-    base_buffer_free(&all);
 }
 
 static void append(const struct cli_history *h, const char *text, size_t size)
 {
-    struct base_buffer line = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER line = BASE_BUFFER_INIT;
     base_buffer_add(&line, text, size);
     base_buffer_add(&line, "\n", 1);
     const int fd = open(h->path.data, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);
@@ -85,7 +83,6 @@ static void append(const struct cli_history *h, const char *text, size_t size)
         if (!line.failed) (void)!write(fd, line.data, line.size);
         close(fd);
     }
-    base_buffer_free(&line);
 }
 
 /* ---- The list ---- */

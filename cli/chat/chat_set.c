@@ -202,7 +202,7 @@ static void show_info(const struct cli_chat *c, struct base_buffer *out)
 
 bool cli_chat_show(struct cli_chat *c, const char *argument, struct base_error *err)
 {
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     const json_t *system =
         chat_messages_n_system(c->messages) ? json_array_get(c->messages, 0) : NULL;
     const char *text = json_string_value(json_object_get(system, "content"));
@@ -220,6 +220,5 @@ bool cli_chat_show(struct cli_chat *c, const char *argument, struct base_error *
                           "needs info, parameters, system or template");
     ok = ok && (!out.failed || no_memory(err));
     if (ok) cli_tell(out.data);
-    base_buffer_free(&out);
     return ok;
 }

@@ -161,7 +161,7 @@ static uint64_t seed_of(const struct cli_chat *c)
 static bool show_json(const struct cli_chat *c, const json_t *message, struct base_error *err)
 {
     const struct generate_outcome *o = &c->outcome;
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     base_buffer_add_text(&out, "{\"message\":");
     text_json_write(&out, message, false);
     base_buffer_add_format(&out,
@@ -170,9 +170,7 @@ static bool show_json(const struct cli_chat *c, const json_t *message, struct ba
                            c->prompt.ids.count, (unsigned long long)o->n_read,
                            (unsigned long long)o->n_generated, generate_ending_name[o->ending],
                            (unsigned long long)seed_of(c));
-    const bool ok = cli_write_buffer(&out, err);
-    base_buffer_free(&out);
-    return ok;
+    return cli_write_buffer(&out, err);
 }
 
 static void note_turn(const struct cli_chat *c)

@@ -66,10 +66,9 @@ struct batch {
 
 static bool read_source(struct batch *b, const char **text, struct base_error *err)
 {
-    struct base_buffer source = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER source = BASE_BUFFER_INIT;
     if (cli_source_read(*text, &source, err))
         *text = base_keep_text(&b->keep, source.data, source.size, err);
-    base_buffer_free(&source);
     return *text && !err->code;
 }
 
@@ -267,10 +266,9 @@ static struct batch_line *new_line(struct batch *b, size_t size, uint64_t hash,
 
 static bool begin_table(struct batch *b, const char *line, size_t size, struct base_error *err)
 {
-    struct base_buffer header = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER header = BASE_BUFFER_INIT;
     bool ok = cli_batch_context_begin(&b->context, line, size, &header, err);
     if (ok && header.size > 0) ok = cli_batch_output_begin(&b->output, &header, err);
-    base_buffer_free(&header);
     return ok;
 }
 

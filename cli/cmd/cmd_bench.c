@@ -11,7 +11,6 @@
 #include "cli/out/bench.h"
 #include "cli/out/profile_report.h"
 #include "cli/out/zeros_report.h"
-#include "cli/output_files.h"
 #include "cli/progress.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -64,7 +63,6 @@ struct bench {
     uint32_t n_ids, n_seq;
     struct model_token *step; /* [n_seq]: one token of each sequence */
     double expected, done;    /* work of all measurements, for the progress */
-    struct base_output svg;
 };
 
 static double share_of_experts(const struct gguf_file *file, const char *arch)
@@ -293,14 +291,6 @@ static bool measure_limits(const struct subject *u, struct base_error *err)
     return true;
 }
 
-/* Writes what is ready of the text, unless standard output is for the chart. */
-static bool write_text(const struct bench *b, struct base_buffer *out, struct base_error *err)
-{
-    const bool is_chart = b->values->svg && strcmp(b->values->svg, "-") == 0;
-    if (is_chart) base_buffer_clear(out);
-    return cli_write_buffer(out, err);
-}
-
 /* Measures the rows of a setup and writes each when it is ready. */
 static bool run_setup(struct bench *b, struct subject *u, size_t setup, struct base_error *err)
 {
@@ -316,7 +306,7 @@ static bool run_setup(struct bench *b, struct subject *u, size_t setup, struct b
         ok = measure_limits(u, err) && run_test(b, u, &b->table.row[i], err) &&
              (!b->saved || cli_bench_compare(b->saved, &b->table, i, err));
         if (ok) cli_bench_add_row(&b->table, i, b->values->format, &out);
-        ok = ok && write_text(b, &out, err);
+        ok = ok && cli_write_buffer(&out, err);
     }
     base_buffer_free(&out);
     model_session_free(u->model.session);
@@ -328,13 +318,13 @@ static bool run_all(struct bench *b, struct base_error *err)
 {
     const struct cli_values *v = b->values;
     const size_t per_subject = b->n_setups / b->n_subjects;
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     for (size_t i = 0; i < b->table.n; i++)
         b->expected += (double)(v->repetitions + b->table.row[i].is_prompt) *
                        expect(&b->subject[i / b->n_tests / per_subject], &b->table.row[i]);
     cli_progress_begin("measuring", "%", 1000);
     cli_bench_begin(&b->table, v->format, &out);
-    bool ok = write_text(b, &out, err);
+    bool ok = cli_write_buffer(&out, err);
     for (size_t i = 0; ok && i < b->n_setups; i++)
         ok = run_setup(b, &b->subject[i / per_subject], i, err);
     cli_progress_end();
@@ -342,9 +332,7 @@ static bool run_all(struct bench *b, struct base_error *err)
     if (b->saved && strcasecmp(v->format, "md") == 0)
         cli_bench_add_ratios(b->saved, &b->table, &out);
     if (v->plot) cli_bench_plot(&b->table, cli_stdout_width(), &out);
-    ok = ok && write_text(b, &out, err);
-    base_buffer_free(&out);
-    return ok;
+    return ok && cli_write_buffer(&out, err);
 }
 
 /* ---- Preparing ---- */
@@ -504,23 +492,10 @@ static bool open_all(struct bench *b, struct base_error *err)
     const struct cli_values *v = b->values;
     if (!open_subjects(b, err) || !list_setups(b, err) || !list_tests(b, err) || !make_ids(b, err))
         return false;
-    if (v->compare && !cli_bench_saved_read(&b->saved, v->compare, &b->table, err)) return false;
-    /* Opens the output first, so that an error is reported before minutes of measurements. */
-    for (size_t i = 1; v->svg && i < b->n_subjects; i++)
-        if (!cli_output_check(v->svg, v, b->subject[i].model.file, err)) return false;
-    return !v->svg || cli_output_open(&b->svg, v->svg, v, b->subject[0].model.file, err);
+    return !v->compare || cli_bench_saved_read(&b->saved, v->compare, &b->table, err);
 }
 
 /* ---- The command ---- */
-
-static bool write_svg(struct bench *b, struct base_error *err)
-{
-    struct base_buffer out = BASE_BUFFER_INIT;
-    const bool ok =
-        cli_bench_svg(&b->table, &out, err) && base_output_write(&b->svg, out.data, out.size, err);
-    base_buffer_free(&out);
-    return ok;
-}
 
 static void free_all(struct bench *b)
 {
@@ -540,14 +515,11 @@ static void free_all(struct bench *b)
 static bool cmd_bench(struct cli_values *values, struct base_error *err)
 {
     struct bench b = {.values = values};
-    base_output_init(&b.svg);
     if (!check_values(&b, err)) return false;
-    if (!values->no_sandbox) cli_sandbox_limit(values->svg);
+    if (!values->no_sandbox) cli_sandbox_limit(NULL);
     bool ok = open_all(&b, err);
-    if (ok && !values->no_sandbox)
-        cli_sandbox_close((b.svg.unfinished ? CLI_SANDBOX_RENAME : 0) | cli_gpu_allows(values));
-    ok = ok && run_all(&b, err) && (!values->svg || write_svg(&b, err));
-    ok = cli_output_close(&b.svg, ok, err);
+    if (ok && !values->no_sandbox) cli_sandbox_close(cli_gpu_allows(values));
+    ok = ok && run_all(&b, err);
     free_all(&b);
     return ok;
 }

@@ -114,7 +114,7 @@ static struct file_total handle_rows(const struct cli_values *v, struct cli_cach
 static bool cmd_cache(struct cli_values *values, struct base_error *err)
 {
     struct cli_cache_folder folder;
-    struct base_buffer out = BASE_BUFFER_INIT, inside = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT, inside = BASE_BUFFER_INIT;
     struct base_error failed = BASE_ERROR_INIT;
     struct file_total t = {0};
     bool missing, ok = true;
@@ -133,8 +133,6 @@ static bool cmd_cache(struct cli_values *values, struct base_error *err)
     if (ok && (values->clear || !values->json))
         cli_note("%s: %zu %s, %.1f MB%s", folder.path.data, t.n, t.n == 1 ? "entry" : "entries",
                  (double)t.bytes / 1e6, values->clear ? " removed" : "");
-    base_buffer_free(&out);
-    base_buffer_free(&inside);
     cli_cache_folder_close(&folder);
     return ok;
 }

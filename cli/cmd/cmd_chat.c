@@ -89,7 +89,7 @@ static bool has_lines(const struct cli_chat *c)
 
 static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     const bool reads = has_lines(c);
     bool ok = true, ends = false, is_text;
     if (c->values->prompt) {
@@ -111,7 +111,6 @@ static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error 
         else if (result == CLI_LINE_END)
             break;
     }
-    base_buffer_free(&text);
     return ok;
 }
 

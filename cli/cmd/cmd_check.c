@@ -51,7 +51,7 @@ static bool refuse_tokens(const struct constraint *c, struct base_error *err)
 static bool cmd_check(struct cli_values *values, struct base_error *err)
 {
     struct constraint *constraint = NULL;
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     bool ok = cli_constraint_open(&values->request.generate.constraint, true, false, &constraint,
                                   NULL, err);
     if (ok && !constraint)
@@ -64,7 +64,6 @@ static bool cmd_check(struct cli_values *values, struct base_error *err)
     if (ok && !values->no_sandbox) cli_sandbox_close(0);
     ok = ok && check(constraint, &text, err);
     constraint_free(constraint);
-    base_buffer_free(&text);
     return ok;
 }
 

@@ -110,7 +110,7 @@ static void offer_commands(struct typing *t)
 
 static void offer_models(struct typing *t)
 {
-    struct base_buffer folder = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER folder = BASE_BUFFER_INIT;
     struct dirent **entry;
     const int n = cli_model_folder(&folder) ? scandir(folder.data, &entry, NULL, alphasort) : -1;
     for (int i = 0; i < n; i++) {
@@ -120,7 +120,6 @@ static void offer_models(struct typing *t)
         free(entry[i]);
     }
     if (n >= 0) free(entry);
-    base_buffer_free(&folder);
 }
 
 static void offer_option(struct typing *t, const struct cli_option *o)

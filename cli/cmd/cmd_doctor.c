@@ -331,7 +331,7 @@ static void add_text(const struct doctor *d, struct base_buffer *out)
 static bool cmd_doctor(struct cli_values *values, struct base_error *err)
 {
     struct doctor d = {.values = values};
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     bool ok = collect(&d, err);
     if (!ok) goto done;
     advise_threads(&d);
@@ -345,7 +345,6 @@ static bool cmd_doctor(struct cli_values *values, struct base_error *err)
     ok = cli_write_buffer(&out, err);
 done:
     for (size_t i = 0; i < ADVICE_MAX; i++) base_buffer_free(&d.advice[i]);
-    base_buffer_free(&out);
     base_buffer_free(&d.why);
     base_buffer_free(&d.model);
     engine_free(d.engine);

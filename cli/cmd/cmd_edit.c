@@ -267,11 +267,10 @@ static bool open_input(struct edit *e, const char *path, struct base_error *err)
         close_input(e);
     }
     if (st.st_nlink == 1) return true;
-    base_fail(err, BASE_USAGE,
-              "has %llu names (hard links), and only this one would be changed: give -o",
-              (unsigned long long)st.st_nlink);
-    base_error_set_file(err, path);
-    return false;
+    return base_fail_file(
+        err, BASE_USAGE, path,
+        "has %llu names (hard links), and only this one would be changed: give -o",
+        (unsigned long long)st.st_nlink);
 }
 
 /* ---- The file ---- */
@@ -340,9 +339,8 @@ static bool check_there(const struct edit *e, struct base_error *err)
 {
     struct stat st;
     if (is_there(e->in, &st)) return true;
-    base_fail(err, BASE_MODEL, "was replaced by another file while it was edited");
-    base_error_set_file(err, gguf_path(e->in));
-    return false;
+    return base_fail_file(err, BASE_MODEL, gguf_path(e->in),
+                          "was replaced by another file while it was edited");
 }
 
 static bool write_file(const struct edit *e, struct gguf_writer *w, struct base_error *err)

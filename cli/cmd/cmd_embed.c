@@ -150,7 +150,7 @@ static bool write_matrix(struct embed *s, struct base_error *err)
     const float *v = (const float *)(const void *)s->numbers.data;
     bool ok = true;
     for (uint64_t i = 0; ok && i < s->n_rows; i++) {
-        struct base_buffer line = BASE_BUFFER_INIT;
+        BASE_LOCAL_BUFFER line = BASE_BUFFER_INIT;
         for (uint64_t k = 0; k < s->n_rows; k++)
             base_buffer_add_format(
                 &line, "%s%.6f", k ? "\t" : "",
@@ -158,7 +158,6 @@ static bool write_matrix(struct embed *s, struct base_error *err)
         base_buffer_add_text(&line, "\n");
         ok = base_goes_on(err) && cli_buffer_check(&line, err) &&
              write_out(s, line.data, line.size, err);
-        base_buffer_free(&line);
     }
     return ok;
 }
@@ -171,7 +170,7 @@ static bool write_begin(struct embed *s, struct base_error *err)
 
 static bool write_end(struct embed *s, struct base_error *err)
 {
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     if (s->form == FORM_NPY) return write_npy(s, err);
     if (s->form == FORM_MATRIX) return write_matrix(s, err);
     if (s->form != FORM_JSON) return true;
@@ -179,9 +178,7 @@ static bool write_end(struct embed *s, struct base_error *err)
     base_buffer_add_json(&out, s->e.model.name.data, s->e.model.name.size);
     base_buffer_add_format(&out, ",\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu}}\n",
                            (unsigned long long)s->n_tokens, (unsigned long long)s->n_tokens);
-    const bool ok = cli_buffer_check(&out, err) && write_out(s, out.data, out.size, err);
-    base_buffer_free(&out);
-    return ok;
+    return cli_buffer_check(&out, err) && write_out(s, out.data, out.size, err);
 }
 
 /* ---- Input ---- */
@@ -334,13 +331,11 @@ static bool answer_files(struct embed *s, struct base_buffer *text, struct base_
 
 static bool answer_prompt(struct embed *s, struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     cli_input_add(&s->values->request, s->values->prompt, &text);
-    bool ok = cli_buffer_check(&text, err) &&
-              add_text(s, new_text(s, 1), text.data ? text.data : "", text.size, err) &&
-              answer_held(s, err);
-    base_buffer_free(&text);
-    return ok;
+    return cli_buffer_check(&text, err) &&
+           add_text(s, new_text(s, 1), text.data ? text.data : "", text.size, err) &&
+           answer_held(s, err);
 }
 
 /* ---- The command ---- */

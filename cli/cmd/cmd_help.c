@@ -6,7 +6,7 @@
 
 static bool cmd_help(struct cli_values *values, struct base_error *err)
 {
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     bool ok = true;
     if (values->n_arguments == 0) {
         cli_help_overview(values->brief, &out);
@@ -19,9 +19,7 @@ static bool cmd_help(struct cli_values *values, struct base_error *err)
         else
             cli_help_command(c, values->brief, &out);
     }
-    ok = ok && cli_write_buffer(&out, err);
-    base_buffer_free(&out);
-    return ok;
+    return ok && cli_write_buffer(&out, err);
 }
 
 const struct cli_command cli_command_help = {

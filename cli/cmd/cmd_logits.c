@@ -70,7 +70,7 @@ static bool print_best(struct cli_model *m, const struct cli_values *v, const st
                        struct base_error *err)
 {
     const uint32_t n_vocab = model_facts(m->model)->n_vocab;
-    struct base_buffer out = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
     int32_t *best = calloc((size_t)v->top, sizeof *best);
     bool ok = best != NULL || base_fail(err, BASE_NO_MEMORY, "not enough memory");
     if (!v->no_sandbox) cli_sandbox_close(cli_gpu_allows(v));
@@ -107,8 +107,6 @@ static bool print_best(struct cli_model *m, const struct cli_values *v, const st
 
 done:
     free(best);
-    base_buffer_free(&out);
-    base_buffer_free(&text);
     return ok;
 }
 
@@ -138,8 +136,8 @@ static bool open_session(struct cli_model *m, const struct cli_values *v, uint64
 static bool cmd_logits(struct cli_values *values, struct base_error *err)
 {
     struct cli_model m = {.whole = true};
-    struct base_buffer text = BASE_BUFFER_INIT;
-    struct text_ids ids = TEXT_IDS_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
+    TEXT_LOCAL_IDS ids = TEXT_IDS_INIT;
     bool ok = true;
     if (values->ids)
         base_buffer_add_text(&text, values->ids);
@@ -158,8 +156,6 @@ static bool cmd_logits(struct cli_values *values, struct base_error *err)
         ok = values->output ? write_all(&m, values, &ids, err) : print_best(&m, values, &ids, err);
         cli_progress_end();
     }
-    text_ids_free(&ids);
-    base_buffer_free(&text);
     cli_model_close(&m);
     return ok;
 }

@@ -46,11 +46,10 @@ static void add_commands(struct base_buffer *out)
         base_buffer_add_text(out, ".TP\n.B ");
         add_roff(out, c->usage, strlen(c->usage));
         base_buffer_add_text(out, "\n");
-        struct base_buffer about = BASE_BUFFER_INIT;
+        BASE_LOCAL_BUFFER about = BASE_BUFFER_INIT;
         cli_help_about((enum cli_command_id)i, &about);
         add_paragraph(out, about.data ? about.data : "");
         out->failed |= about.failed;
-        base_buffer_free(&about);
     }
 }
 
@@ -170,11 +169,9 @@ static void add_page(struct base_buffer *out)
 static bool cmd_man(struct cli_values *values, struct base_error *err)
 {
     (void)values;
-    struct base_buffer page = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER page = BASE_BUFFER_INIT;
     add_page(&page);
-    const bool ok = cli_write_buffer(&page, err);
-    base_buffer_free(&page);
-    return ok;
+    return cli_write_buffer(&page, err);
 }
 
 const struct cli_command cli_command_man = {

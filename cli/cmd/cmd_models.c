@@ -68,7 +68,7 @@ static void read_header(struct cli_model_row *row)
         gguf_close(file);
         return;
     }
-    struct base_buffer key = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER key = BASE_BUFFER_INIT;
     struct base_error ignored = BASE_ERROR_INIT;
     read_text(file, "general.name", &row->name);
     read_text(file, "general.architecture", &row->arch);
@@ -82,7 +82,6 @@ static void read_header(struct cli_model_row *row)
         base_fail(&row->error, BASE_NO_MEMORY, "not enough memory to list it");
     else
         gguf_get_u32(file, key.data, &row->n_ctx, &ignored);
-    base_buffer_free(&key);
     gguf_close(file);
 }
 
@@ -165,7 +164,7 @@ static void print_json(const struct model_list *rows, struct base_buffer *out)
 
 static bool begins_with(const char *folder, const char *name, const char *ending, const char *text)
 {
-    struct base_buffer path = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER path = BASE_BUFFER_INIT;
     char begin[32];
     const size_t size = strlen(text);
     base_buffer_add_format(&path, "%s/%s%s", folder, name, ending);
@@ -174,7 +173,6 @@ static bool begins_with(const char *folder, const char *name, const char *ending
     const bool ok = fd >= 0 && size <= sizeof begin && read(fd, begin, size) == (ssize_t)size &&
                     memcmp(begin, text, size) == 0;
     if (fd >= 0) close(fd);
-    base_buffer_free(&path);
     return ok;
 }
 
@@ -190,7 +188,7 @@ static bool is_ours(const char *folder, const char *name, const char *ending)
 static bool remove_file(const char *folder, const char *name, struct base_buffer *removed,
                         struct base_error *err)
 {
-    struct base_buffer path = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER path = BASE_BUFFER_INIT;
     base_buffer_add_format(&path, "%s/%s", folder, name);
     bool ok = cli_buffer_check(&path, err);
     if (ok && unlink(path.data) == 0) {
@@ -200,7 +198,6 @@ static bool remove_file(const char *folder, const char *name, struct base_buffer
         ok = base_fail(err, BASE_FAILED, "cannot remove: %s", strerror(errno));
         base_error_set_file(err, path.data);
     }
-    base_buffer_free(&path);
     return ok;
 }
 
@@ -210,7 +207,7 @@ static bool remove_files(const char *folder, const char *name, bool listed,
                          struct base_buffer *removed, struct base_error *err)
 {
     static const char *const endings[] = {"", ".part", ".part.state", ".origin"};
-    struct base_buffer file = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER file = BASE_BUFFER_INIT;
     const char *tail = strstr(name, "-00001-of-");
     const int count = tail && strlen(tail) == 20 ? atoi(tail + 10) : 1;
     bool ok = true;
@@ -226,13 +223,12 @@ static bool remove_files(const char *folder, const char *name, bool listed,
             ok = cli_buffer_check(&file, err) && (!is_ours(folder, file.data, endings[k]) ||
                                                   remove_file(folder, file.data, removed, err));
         }
-    base_buffer_free(&file);
     return ok;
 }
 
 static bool remove_model(const struct cli_values *values, struct base_error *err)
 {
-    struct base_buffer folder = BASE_BUFFER_INIT, path = BASE_BUFFER_INIT, out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER folder = BASE_BUFFER_INIT, path = BASE_BUFFER_INIT, out = BASE_BUFFER_INIT;
     struct base_error none = BASE_ERROR_INIT;
     const char *name = values->remove;
     if (!*name || *name == '.' || strchr(name, '/'))
@@ -261,11 +257,7 @@ static bool remove_model(const struct cli_values *values, struct base_error *err
         ok = false;
     }
     /* Reports removed files even if others could not be removed. */
-    ok = cli_write_buffer(&out, ok ? err : NULL) && ok;
-    base_buffer_free(&folder);
-    base_buffer_free(&path);
-    base_buffer_free(&out);
-    return ok;
+    return cli_write_buffer(&out, ok ? err : NULL) && ok;
 }
 
 /* ---- The command ---- */
@@ -273,7 +265,7 @@ static bool remove_model(const struct cli_values *values, struct base_error *err
 static bool cmd_models(struct cli_values *values, struct base_error *err)
 {
     struct model_list rows = {0};
-    struct base_buffer chosen = BASE_BUFFER_INIT, folder = BASE_BUFFER_INIT, out = {0};
+    BASE_LOCAL_BUFFER chosen = BASE_BUFFER_INIT, folder = BASE_BUFFER_INIT, out = {0};
     struct base_error ignored = BASE_ERROR_INIT; /* without a default model no row is marked */
     bool ok = true, is_default = values->n_arguments == 0;
     if (values->remove) return remove_model(values, err);
@@ -301,9 +293,6 @@ static bool cmd_models(struct cli_values *values, struct base_error *err)
                               "one"
                             : "");
 done:
-    base_buffer_free(&chosen);
-    base_buffer_free(&folder);
-    base_buffer_free(&out);
     rows_free(&rows);
     return ok;
 }

@@ -242,16 +242,14 @@ static void print_json(const struct perplexity *p, struct base_buffer *out)
 
 static bool print(const struct perplexity *p, struct base_error *err)
 {
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     bool ok = (isfinite(p->statistics.nll.sum) && isfinite(p->statistics.kl.sum)) ||
               base_fail(err, BASE_FAILED, "the model gave logits that are not numbers");
     if (ok && p->values->json)
         print_json(p, &out);
     else if (ok)
         print_text(p, &out);
-    ok = ok && cli_write_buffer(&out, err);
-    base_buffer_free(&out);
-    return ok;
+    return ok && cli_write_buffer(&out, err);
 }
 
 /* ---- Ids ---- */

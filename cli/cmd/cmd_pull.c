@@ -17,9 +17,8 @@ enum { TOKEN_MAX = 4096 };
 static bool make_folder(struct base_buffer *folder, struct base_error *err)
 {
     if (cli_user_make_folder(folder->data, 0777)) return true;
-    base_fail(err, BASE_FAILED, "cannot make the folder: %s", strerror(errno));
-    base_error_set_file(err, folder->data);
-    return false;
+    return base_fail_file(err, BASE_FAILED, folder->data, "cannot make the folder: %s",
+                          strerror(errno));
 }
 
 /* ---- The hub and its token ---- */
@@ -65,7 +64,7 @@ static bool find_token_file(struct base_buffer *path)
  * never printed. */
 static bool read_token(const struct hub *hub, struct base_buffer *token, struct base_error *err)
 {
-    struct base_buffer path = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER path = BASE_BUFFER_INIT;
     const char *text = variable("HF_TOKEN");
     bool ok = true;
     if (text)
@@ -80,7 +79,6 @@ static bool read_token(const struct hub *hub, struct base_buffer *token, struct 
         is_token &= token->data[i] > ' ' && token->data[i] < 0x7f;
     if (ok && !is_token)
         ok = base_fail_at(err, BASE_USAGE, text ? "HF_TOKEN" : path.data, -1, "is no token");
-    base_buffer_free(&path);
     return ok;
 }
 
@@ -121,7 +119,7 @@ static bool fetch(const struct cli_values *v, const struct hub *hub,
                   struct base_buffer *path, struct base_error *err)
 {
     struct cli_hub_files files = {0};
-    struct base_buffer token = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER token = BASE_BUFFER_INIT;
     struct cli_http_options options = {
         .hub = hub->address, .insecure = v->insecure, .timeout = v->timeout};
     const struct cli_pull_options pull = {
@@ -142,7 +140,6 @@ static bool fetch(const struct cli_values *v, const struct hub *hub,
     signal(SIGPIPE, on_pipe);
     if (ok) base_buffer_add_format(path, "%s/%s", folder, files.file[0].name.data);
     cli_hub_free(&files);
-    base_buffer_free(&token);
     return ok && cli_buffer_check(path, err);
 }
 
@@ -158,8 +155,8 @@ static bool complete_name(struct cli_values *v, struct base_buffer *name, struct
 
 static bool cmd_pull(struct cli_values *values, struct base_error *err)
 {
-    struct base_buffer as = BASE_BUFFER_INIT;
-    struct base_buffer folder = BASE_BUFFER_INIT, path = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER as = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER folder = BASE_BUFFER_INIT, path = BASE_BUFFER_INIT;
     struct cli_hub_name name = {.quant = BASE_BUFFER_INIT};
     const struct hub hub = find_hub(values);
     bool is_address;
@@ -180,9 +177,6 @@ static bool cmd_pull(struct cli_values *values, struct base_error *err)
         ok = cli_write_buffer(&path, err);
     }
     cli_hub_name_free(&name);
-    base_buffer_free(&folder);
-    base_buffer_free(&as);
-    base_buffer_free(&path);
     return ok;
 }
 

@@ -481,10 +481,8 @@ static bool name_output(struct quantize *q, struct base_error *err)
     if (!cli_buffer_check(&q->named, err)) return false;
     q->out = q->named.data;
     if (access(q->out, F_OK) != 0) return true;
-    base_fail(err, BASE_USAGE,
-              "exists: name the output to replace it (infer quantize IN OUT TYPE)");
-    base_error_set_file(err, q->out);
-    return false;
+    return base_fail_file(err, BASE_USAGE, q->out,
+                          "exists: name the output to replace it (infer quantize IN OUT TYPE)");
 }
 
 /* Reads IN OUT [TYPE] of merge-lora. */
@@ -565,11 +563,9 @@ static bool open_input(struct quantize *q, struct base_error *err)
     q->in = gguf_open(q->path.data, err);
     if (!q->in) base_error_set_file(err, q->path.data);
     if (!q->in) return false;
-    if (gguf_kv_find(q->in, "imatrix.chunk_count")) {
-        base_fail(err, BASE_MODEL, "is an importance matrix, not a model: --imatrix takes it");
-        base_error_set_file(err, q->path.data);
-        return false;
-    }
+    if (gguf_kv_find(q->in, "imatrix.chunk_count"))
+        return base_fail_file(err, BASE_MODEL, q->path.data,
+                              "is an importance matrix, not a model: --imatrix takes it");
     if (q->merges && !cli_lora_open(&q->lora, v, q->in, err)) return false;
     if (cli_lora_unties(&q->lora)) {
         q->output = *gguf_tensor_find(q->in, "token_embd.weight");
@@ -625,7 +621,7 @@ static bool write_tensors(struct quantize *q, struct base_error *err)
  * sums. Sizes are those of tensors, without metadata. */
 static bool print_plan(const struct quantize *q, struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     uint64_t before = 0, after = 0, elements = 0;
     for (uint64_t i = 0; i < gguf_tensor_count(q->in); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
@@ -634,7 +630,6 @@ static bool print_plan(const struct quantize *q, struct base_error *err)
         if (!quant_row_bytes(q->to[i], t->ne[0], &row) ||
             !base_mul(row, t->ne[1] * t->ne[2] * t->ne[3], &bytes) ||
             !base_add(after, bytes, &after)) {
-            base_buffer_free(&text);
             return base_fail(err, BASE_MODEL, "%.*s: its rows cannot be converted",
                              (int)t->name.size, t->name.data);
         }
@@ -656,9 +651,7 @@ static bool print_plan(const struct quantize *q, struct base_error *err)
                            (unsigned long long)before, (double)before * bits,
                            (unsigned long long)after, (double)after * bits);
     if (q->error) base_buffer_add_format(&text, "sum of errors %.5f\n", q->result.error);
-    const bool ok = cli_write_buffer(&text, err);
-    base_buffer_free(&text);
-    return ok;
+    return cli_write_buffer(&text, err);
 }
 
 static bool write_model(struct quantize *q, struct base_error *err)

@@ -88,14 +88,11 @@ static void fill_template(const struct rerank *s, const struct cli_ranked_line *
 static bool encode_template(const struct rerank *s, const struct cli_ranked_line *line,
                             struct text_ids *ids, struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT, kinds = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT, kinds = BASE_BUFFER_INIT;
     fill_template(s, line, &text, &kinds);
-    const bool ok = cli_buffer_check(&text, err) && cli_buffer_check(&kinds, err) &&
-                    cli_encode(&s->e.values->request, s->e.model.tokenizer, &text, kinds.data,
-                               TEXT_PARSE_SPECIAL, ids, err);
-    base_buffer_free(&text);
-    base_buffer_free(&kinds);
-    return ok;
+    return cli_buffer_check(&text, err) && cli_buffer_check(&kinds, err) &&
+           cli_encode(&s->e.values->request, s->e.model.tokenizer, &text, kinds.data,
+                      TEXT_PARSE_SPECIAL, ids, err);
 }
 
 static bool add_ids(struct text_ids *to, const struct text_ids *from, size_t first, size_t end,
@@ -110,8 +107,8 @@ static bool add_ids(struct text_ids *to, const struct text_ids *from, size_t fir
 static bool encode_pair(const struct rerank *s, const struct cli_ranked_line *line,
                         struct text_ids *ids, struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
-    struct text_ids document = TEXT_IDS_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
+    TEXT_LOCAL_IDS document = TEXT_IDS_INIT;
     const struct text_tokenizer *t = s->e.model.tokenizer;
     base_buffer_add(&text, line->text, line->size);
     bool ok = cli_buffer_check(&text, err) &&
@@ -122,27 +119,22 @@ static bool encode_pair(const struct rerank *s, const struct cli_ranked_line *li
     const size_t room = s->e.n_max > ids->count + tail ? s->e.n_max - ids->count - tail : 0;
     size_t n = ok ? document.count - head - tail : 0;
     if (s->e.values->truncate && n > room) n = room;
-    ok = ok && add_ids(ids, &document, head, head + n, err) &&
-         add_ids(ids, &document, document.count - tail, document.count, err);
-    text_ids_free(&document);
-    base_buffer_free(&text);
-    return ok;
+    return ok && add_ids(ids, &document, head, head + n, err) &&
+           add_ids(ids, &document, document.count - tail, document.count, err);
 }
 
 static bool add_line(void *user, const struct cli_ranked_line *line, struct cli_embed_rows *rows,
                      struct base_error *err)
 {
     const struct rerank *s = user;
-    struct text_ids ids = TEXT_IDS_INIT;
+    TEXT_LOCAL_IDS ids = TEXT_IDS_INIT;
     bool ok =
         s->template.data ? encode_template(s, line, &ids, err) : encode_pair(s, line, &ids, err);
     if (ok && ids.count > s->e.n_max)
         ok =
             base_fail(err, BASE_TOO_LONG, "query and line have %zu tokens and the model reads %u%s",
                       ids.count, s->e.n_max, s->template.data ? "" : ": --truncate cuts the line");
-    ok = ok && cli_embed_add_ids(&s->e, &ids, rows, err);
-    text_ids_free(&ids);
-    return ok;
+    return ok && cli_embed_add_ids(&s->e, &ids, rows, err);
 }
 
 static double score_of(void *user, const float *row)

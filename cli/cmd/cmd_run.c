@@ -301,7 +301,7 @@ static bool complete(struct completion *c, const struct base_buffer *text, struc
 static bool cmd_run(struct cli_values *values, struct base_error *err)
 {
     struct completion c = {.values = values, .model.whole = true};
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     const bool may_chat = values->request.chat.mode != CHAT_MODE_RAW;
     const bool needs_text = !values->plan || values->prompt || values->file;
     bool ok = cli_prefix_check(values, err);
@@ -312,7 +312,6 @@ static bool cmd_run(struct cli_values *values, struct base_error *err)
     ok = ok && complete(&c, &text, err);
     ok = cli_output_close(&c.svg, ok, err);
     cli_heat_free(&c.heat);
-    base_buffer_free(&text);
     cli_result_free(&c.result);
     cli_chat_once_close(&c.chat);
     cli_generation_close(&c.generation);

@@ -296,18 +296,16 @@ static bool copy_continuations(const struct score *s, struct score_line *l, stru
 static bool read_plain_line(struct score *s, struct score_line *l, const char *line, size_t size,
                             struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     cli_each_fill(&s->each, line, size, &text);
-    const bool ok = cli_buffer_check(&text, err) && copy_continuations(s, l, err) &&
-                    encode_line(s, l, NULL, &text, err);
-    base_buffer_free(&text);
-    return ok;
+    return cli_buffer_check(&text, err) && copy_continuations(s, l, err) &&
+           encode_line(s, l, NULL, &text, err);
 }
 
 static bool read_line(struct score *s, struct score_line *l, const char *line, size_t size,
                       struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     if (s->input.too_long)
         return base_fail(err, BASE_TOO_LONG, "the line is longer than %d MiB",
                          CLI_BATCH_LINE_MAX >> 20);
@@ -332,10 +330,8 @@ static bool read_line(struct score *s, struct score_line *l, const char *line, s
     if (prompt && !json_is_string(prompt))
         return base_fail_at(err, BASE_USAGE, "prompt", -1, "is no text");
     if (prompt) base_buffer_add(&text, json_string_value(prompt), json_string_length(prompt));
-    const bool ok = cli_buffer_check(&text, err) && read_continuations(l, "continuations", err) &&
-                    encode_line(s, l, messages, prompt ? &text : NULL, err);
-    base_buffer_free(&text);
-    return ok;
+    return cli_buffer_check(&text, err) && read_continuations(l, "continuations", err) &&
+           encode_line(s, l, messages, prompt ? &text : NULL, err);
 }
 
 /* Reads a line. An error is the line's own, except an interrupt and lack of memory. */
@@ -399,7 +395,7 @@ static void add_failure(const struct score_line *l, struct base_buffer *out)
 
 static bool write_answer(const struct score *s, const struct score_line *l, struct base_error *err)
 {
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     base_buffer_add_format(&out, "{\"line\":%llu,", (unsigned long long)l->number);
     if (l->id.size) {
         base_buffer_add_text(&out, "\"id\":");
@@ -410,9 +406,7 @@ static bool write_answer(const struct score *s, const struct score_line *l, stru
         add_failure(l, &out);
     else
         add_answer(s, l, &out);
-    const bool ok = cli_write_buffer(&out, err);
-    base_buffer_free(&out);
-    return ok;
+    return cli_write_buffer(&out, err);
 }
 
 /* Makes NaN logits an error of the line. */
@@ -520,13 +514,12 @@ static bool make_whole(struct score *s, struct score_line *l, const struct base_
 
 static bool read_one(struct score *s, struct score_line *l, struct base_error *err)
 {
-    struct base_buffer prompt = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER prompt = BASE_BUFFER_INIT;
     bool ok = cli_input_read(s->values, &prompt, err);
     if (s->values->continuation.count)
         ok = ok && copy_continuations(s, l, err) && encode_line(s, l, NULL, &prompt, err);
     else
         ok = ok && make_whole(s, l, &prompt, err);
-    base_buffer_free(&prompt);
     return ok;
 }
 
@@ -538,12 +531,11 @@ static bool add_heat(const struct score *s, struct cli_heat *h, const struct tex
 {
     bool ok = true;
     for (size_t i = 0; ok && i < ids->count; i++) {
-        struct base_buffer bytes = BASE_BUFFER_INIT;
+        BASE_LOCAL_BUFFER bytes = BASE_BUFFER_INIT;
         text_token_bytes(s->model.tokenizer, ids->id[i], logprob != NULL, &bytes);
         ok = cli_buffer_check(&bytes, err) &&
              cli_heat_add(h, bytes.size ? bytes.data : "", bytes.size, logprob ? logprob[i] : NAN,
                           err);
-        base_buffer_free(&bytes);
     }
     return ok;
 }
@@ -576,7 +568,7 @@ static uint64_t tokens_of(const struct score_line *l)
 
 static bool answer_one(struct score *s, struct base_error *err)
 {
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     struct score_line *l = &s->held[s->n_held++];
     *l = (struct score_line){.failed = BASE_ERROR_INIT};
     bool ok = read_one(s, l, err);
@@ -599,9 +591,7 @@ static bool answer_one(struct score *s, struct base_error *err)
     } else if (ok) {
         add_table(l, &out);
     }
-    ok = ok && cli_write_buffer(&out, err);
-    base_buffer_free(&out);
-    return ok;
+    return ok && cli_write_buffer(&out, err);
 }
 
 /* ---- The command ---- */

@@ -95,19 +95,17 @@ static bool score_index(struct similar *s, struct cli_ranked *lines, struct base
 static bool write_index(struct similar *s, const struct cli_ranked *lines, struct base_error *err)
 {
     struct index_header h = {.rows = lines->n, .size = s->e.size};
-    struct base_buffer texts = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER texts = BASE_BUFFER_INIT;
     memcpy(h.magic, magic, sizeof h.magic);
     memcpy(h.hash, s->hash, sizeof h.hash);
     for (size_t i = 0; i < lines->n; i++) {
         base_buffer_add(&texts, lines->line[i].text, lines->line[i].size);
         base_buffer_add_text(&texts, "\n");
     }
-    const bool ok = cli_buffer_check(&texts, err) && cli_buffer_check(&s->rows, err) &&
-                    base_output_write(&s->file, &h, sizeof h, err) &&
-                    base_output_write(&s->file, s->rows.data, s->rows.size, err) &&
-                    base_output_write(&s->file, texts.data, texts.size, err);
-    base_buffer_free(&texts);
-    return ok;
+    return cli_buffer_check(&texts, err) && cli_buffer_check(&s->rows, err) &&
+           base_output_write(&s->file, &h, sizeof h, err) &&
+           base_output_write(&s->file, s->rows.data, s->rows.size, err) &&
+           base_output_write(&s->file, texts.data, texts.size, err);
 }
 
 /* ---- The command ---- */
@@ -115,17 +113,13 @@ static bool write_index(struct similar *s, const struct cli_ranked *lines, struc
 /* Computes the row of the query, if there is one. */
 static bool embed_query(struct similar *s, struct base_error *err)
 {
-    struct base_buffer prefix = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER prefix = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
     const char *query = s->e.values->prompt;
     if (!query) return true;
     cli_input_add(&s->e.values->request, query, &text);
-    const bool ok = cli_embed_prefix(&s->e, CLI_EMBED_QUERY, &prefix, err) &&
-                    cli_buffer_check(&text, err) &&
-                    cli_embed_add(&s->e, &prefix, text.data, text.size, &s->query, err) &&
-                    cli_embed_run(&s->e, &s->query, err);
-    base_buffer_free(&prefix);
-    base_buffer_free(&text);
-    return ok;
+    return cli_embed_prefix(&s->e, CLI_EMBED_QUERY, &prefix, err) && cli_buffer_check(&text, err) &&
+           cli_embed_add(&s->e, &prefix, text.data, text.size, &s->query, err) &&
+           cli_embed_run(&s->e, &s->query, err);
 }
 
 static bool find(struct similar *s, const struct cli_values *v, struct cli_ranked *lines,

@@ -146,7 +146,7 @@ static bool check_named(const struct gguf_file *in, const struct cli_values *val
 /* --dry-run: prints the parts and the sum. */
 static bool print_merge(const struct gguf_file *in, struct base_error *err)
 {
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     const uint64_t count = gguf_tensor_count(in), alignment = gguf_alignment(in);
     uint64_t all = 0;
     for (uint64_t i = 0, part = 0; part < (uint64_t)gguf_part_count(in); part++) {
@@ -163,9 +163,7 @@ static bool print_merge(const struct gguf_file *in, struct base_error *err)
     }
     base_buffer_add_format(&out, "together: %llu tensors, %llu bytes\n", (unsigned long long)count,
                            (unsigned long long)all);
-    const bool ok = cli_write_buffer(&out, err);
-    base_buffer_free(&out);
-    return ok;
+    return cli_write_buffer(&out, err);
 }
 
 static bool check_merge(const struct gguf_file *in, const struct cli_values *values, size_t n,
@@ -173,9 +171,8 @@ static bool check_merge(const struct gguf_file *in, const struct cli_values *val
 {
     if (gguf_kv_find(in, "split.count"))
         return check_named(in, values, n, err) && gguf_check_parts(in, err);
-    base_fail(err, BASE_USAGE, "is not a part of a split model: there is nothing to merge");
-    base_error_set_file(err, values->argument[0]);
-    return false;
+    return base_fail_file(err, BASE_USAGE, values->argument[0],
+                          "is not a part of a split model: there is nothing to merge");
 }
 
 static bool merge(struct gguf_writer *w, const struct gguf_file *in,

@@ -38,7 +38,7 @@ static void add_json_ids(struct job *j, const struct text_ids *ids)
 static bool encode(struct job *j, const char *bytes, size_t size, struct base_error *err)
 {
     const struct base_buffer view = {.data = (char *)bytes, .size = size};
-    struct text_ids ids = TEXT_IDS_INIT;
+    TEXT_LOCAL_IDS ids = TEXT_IDS_INIT;
     bool ok = cli_input_encode(&j->values->request, j->tokenizer, &view, &ids, err);
     if (ok && j->values->json) {
         base_buffer_add_format(&j->out, "{\"count\":%zu,", ids.count);
@@ -54,7 +54,6 @@ static bool encode(struct job *j, const char *bytes, size_t size, struct base_er
         add_ids(j, &ids, ' ');
     }
     if (ok) base_buffer_add_text(&j->out, "\n");
-    text_ids_free(&ids);
     return ok;
 }
 
@@ -62,8 +61,8 @@ static bool encode(struct job *j, const char *bytes, size_t size, struct base_er
  * terminal. */
 static bool decode(struct job *j, const char *bytes, size_t size, struct base_error *err)
 {
-    struct text_ids ids = TEXT_IDS_INIT;
-    struct base_buffer text = BASE_BUFFER_INIT;
+    TEXT_LOCAL_IDS ids = TEXT_IDS_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     struct text_decoder d;
     bool ok = cli_ids_parse(bytes, size, text_vocab_size(j->tokenizer), &ids, err);
     text_decoder_init(&d, j->tokenizer, false, j->values->request.special);
@@ -82,10 +81,7 @@ static bool decode(struct job *j, const char *bytes, size_t size, struct base_er
         base_buffer_add(&j->out, text.data, text.size);
         if (j->values->lines || cli_stdout_is_terminal()) base_buffer_add_text(&j->out, "\n");
     }
-    ok = ok && cli_buffer_check(&text, err);
-    base_buffer_free(&text);
-    text_ids_free(&ids);
-    return ok;
+    return ok && cli_buffer_check(&text, err);
 }
 
 static bool one(struct job *j, const char *bytes, size_t size, struct base_error *err)
@@ -111,7 +107,7 @@ static bool cmd_tokenize(struct cli_values *values, struct base_error *err)
     if (values->request.special && !values->decode)
         return base_fail_at(err, BASE_USAGE, "--special", -1, "goes with --decode only");
     struct cli_model m = {0};
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     struct job j = {.values = values};
     bool ok = cli_input_read(values, &text, err) && cli_model_open_file(&m, values, err);
     if (ok && !values->no_sandbox) cli_sandbox_close(0);
@@ -122,7 +118,6 @@ static bool cmd_tokenize(struct cli_values *values, struct base_error *err)
     else if (ok)
         ok = one(&j, text.data ? text.data : "", text.size, err);
     base_buffer_free(&j.out);
-    base_buffer_free(&text);
     cli_model_close(&m);
     return ok;
 }

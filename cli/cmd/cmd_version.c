@@ -48,14 +48,12 @@ static void add_json(struct base_buffer *out)
 
 static bool cmd_version(struct cli_values *values, struct base_error *err)
 {
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     if (values->json)
         add_json(&out);
     else
         base_buffer_add_text(&out, "infer " INFER_VERSION "\n");
-    const bool ok = cli_write_buffer(&out, err);
-    base_buffer_free(&out);
-    return ok;
+    return cli_write_buffer(&out, err);
 }
 
 const struct cli_command cli_command_version = {

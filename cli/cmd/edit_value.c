@@ -191,7 +191,7 @@ static bool add_item(struct base_buffer *b, const json_t *item, enum class class
 static bool parse_array(struct cli_edit_value *v, enum class class, const char *text,
                         struct base_error *err)
 {
-    json_t *array = text_json_parse(text, strlen(text), "--set", err);
+    json_auto_t *array = text_json_parse(text, strlen(text), "--set", err);
     if (!array) return false;
     bool ok = json_is_array(array) || fail(err, text, "not an array of JSON");
     if (v->kv.item == GGUF_KIND_COUNT) /* the kind that other programs use for arrays */
@@ -202,7 +202,6 @@ static bool parse_array(struct cli_edit_value *v, enum class class, const char *
         if (!add_item(&v->bytes, json_array_get(array, i), class, v->kv.item))
             ok = base_fail_at(err, BASE_USAGE, "--set", -1, "item %zu of '%.60s' is no %s", i + 1,
                               text, gguf_kind_name(v->kv.item));
-    json_decref(array);
     return ok;
 }
 

@@ -63,7 +63,7 @@ static void add_json(const struct figures *f, bool first, struct base_buffer *ou
 
 static bool print(const struct figures *f, uint64_t n, bool json, struct base_error *err)
 {
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     base_buffer_add_text(&out, json ? "["
                                     : "         sum       mean  deviation      least    largest "
                                       "evenness   inputs  matrix\n");
@@ -73,9 +73,7 @@ static bool print(const struct figures *f, uint64_t n, bool json, struct base_er
         else
             add_text(&f[i], &out);
     if (json) base_buffer_add_text(&out, "]\n");
-    const bool ok = cli_write_buffer(&out, err);
-    base_buffer_free(&out);
-    return ok;
+    return cli_write_buffer(&out, err);
 }
 
 bool cli_imatrix_statistics(const struct cli_values *values, struct base_error *err)

@@ -87,7 +87,7 @@ static int by_number(const void *a, const void *b)
 
 bool cli_ranked_write(struct cli_ranked *r, const struct cli_values *values, struct base_error *err)
 {
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     const size_t n = values->top > 0 && (uint64_t)values->top < r->n ? (size_t)values->top : r->n;
     qsort(r->line, r->n, sizeof *r->line, by_score);
     if (values->in_order) qsort(r->line, n, sizeof *r->line, by_number);
@@ -104,9 +104,7 @@ bool cli_ranked_write(struct cli_ranked *r, const struct cli_values *values, str
             base_buffer_add_text(&out, "\n");
         }
     }
-    const bool ok = cli_write_buffer(&out, err);
-    base_buffer_free(&out);
-    return ok;
+    return cli_write_buffer(&out, err);
 }
 
 void cli_ranked_free(struct cli_ranked *r)

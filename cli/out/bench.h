@@ -1,6 +1,6 @@
 /* cli/out/bench.h: the results of `infer bench`, shared by the measurement (cmd_bench.c), the
  * formats (bench_report.c), the comparison with a file (bench_compare.c, bench_ratio.c) and the
- * charts (bench_plot.c, bench_svg.c). */
+ * bars (bench_plot.c). */
 #ifndef CLI_OUT_BENCH_H
 #define CLI_OUT_BENCH_H
 
@@ -124,29 +124,8 @@ void cli_bench_saved_free(struct cli_bench_saved *saved); /* accepts NULL */
 bool cli_bench_ratio_of(const double *a, size_t n_a, const double *b, size_t n_b,
                         struct cli_bench_ratio *out, struct base_error *err);
 
-/* ---- Charts ----
- *
- * Tokens per second over the first of depth, threads, sequences, tokens and batch size that varies;
- * if none does, shares of the limits. For terminals of `width` columns, and as SVG. */
+/* Appends bars for a terminal of `width` columns: tokens per second over the first of depth,
+ * threads, sequences, tokens and batch size that varies; if none does, shares of the limits. */
 void cli_bench_plot(const struct cli_bench_table *t, size_t width, struct base_buffer *out);
-bool cli_bench_svg(const struct cli_bench_table *t, struct base_buffer *out,
-                   struct base_error *err);
-
-/* The field of the horizontal axis; CLI_BENCH_FIELDS: none varies. */
-enum cli_bench_field cli_bench_axis(const struct cli_bench_table *t);
-/* Returns the number on the axis. */
-double cli_bench_axis_value(const struct cli_bench_row *r, enum cli_bench_field axis);
-/* Returns whether two rows are points of one line. */
-bool cli_bench_same_line(const struct cli_bench_row *a, const struct cli_bench_row *b,
-                         enum cli_bench_field axis);
-/* Appends the name of a line: the fields that vary between lines of the same test; "" if none. */
-void cli_bench_add_line_name(const struct cli_bench_table *t, const struct cli_bench_row *r,
-                             enum cli_bench_field axis, struct base_buffer *out);
-/* Appends a row's test and what distinguishes it from others. */
-void cli_bench_add_label(const struct cli_bench_table *t, const struct cli_bench_row *r,
-                         struct base_buffer *out);
-/* Appends the title of a test's chart: "generate 128 tokens: tokens/s over depth". */
-void cli_bench_add_title(const struct cli_bench_table *t, const struct cli_bench_row *r,
-                         enum cli_bench_field axis, struct base_buffer *out);
 
 #endif

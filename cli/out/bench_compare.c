@@ -53,7 +53,7 @@ static json_t *value_of(const char *text, bool is_list)
 static json_t *read_csv(const char *text)
 {
     json_t *names = json_array(), *rows = json_array();
-    struct base_buffer field = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER field = BASE_BUFFER_INIT;
     for (bool first = true; *text; first = false) {
         json_t *row = json_object();
         bool ends = false;
@@ -71,7 +71,6 @@ static json_t *read_csv(const char *text)
         else
             json_array_append_new(rows, row);
     }
-    base_buffer_free(&field);
     json_decref(names);
     return rows;
 }
@@ -109,12 +108,10 @@ static void add_saved_field(const json_t *row, enum cli_bench_field f, struct ba
 
 static bool is_field(const json_t *saved, const struct cli_bench_row *row, enum cli_bench_field f)
 {
-    struct base_buffer a = BASE_BUFFER_INIT, b = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER a = BASE_BUFFER_INIT, b = BASE_BUFFER_INIT;
     add_saved_field(saved, f, &a);
     cli_bench_add_field(row, f, &b);
     const bool same = a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
-    base_buffer_free(&a);
-    base_buffer_free(&b);
     return same;
 }
 
@@ -163,7 +160,7 @@ static bool match(struct cli_bench_saved *saved, const struct cli_bench_table *t
 bool cli_bench_saved_read(struct cli_bench_saved **out, const char *path,
                           const struct cli_bench_table *t, struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     struct cli_bench_saved *saved = *out = calloc(1, sizeof *saved);
     if (saved) saved->match = calloc(t->n, sizeof *saved->match);
     bool ok = (saved && saved->match) || base_fail(err, BASE_NO_MEMORY, "not enough memory");
@@ -177,7 +174,6 @@ bool cli_bench_saved_read(struct cli_bench_saved **out, const char *path,
         ok = ok && match(saved, t, err);
         if (!ok) base_error_set_file(err, path);
     }
-    base_buffer_free(&text);
     return ok;
 }
 

@@ -10,7 +10,7 @@ enum {
     LABEL = 8
 };
 
-/* ---- What is drawn, for both forms ---- */
+/* ---- What is drawn ---- */
 
 static const struct {
     enum cli_bench_field field;
@@ -35,32 +35,26 @@ static bool varies_in_test(const struct cli_bench_table *t, const struct cli_ben
     return false;
 }
 
-enum cli_bench_field cli_bench_axis(const struct cli_bench_table *t)
+/* Returns the field of the axis; CLI_BENCH_FIELDS: none varies. */
+static enum cli_bench_field axis_of(const struct cli_bench_table *t)
 {
     for (size_t i = 0; i < N_AXES; i++)
         if (varies_in_test(t, NULL, axes[i].field)) return axes[i].field;
     return CLI_BENCH_FIELDS;
 }
 
-double cli_bench_axis_value(const struct cli_bench_row *r, enum cli_bench_field axis)
-{
-    return axis == CLI_BENCH_DEPTH     ? r->depth
-           : axis == CLI_BENCH_THREADS ? r->setup->threads
-           : axis == CLI_BENCH_SEQ     ? r->n_seq
-           : axis == CLI_BENCH_TOKENS  ? r->n_tokens
-                                       : (double)r->setup->batch_size;
-}
-
-bool cli_bench_same_line(const struct cli_bench_row *a, const struct cli_bench_row *b,
-                         enum cli_bench_field axis)
+/* Returns whether two rows are points of one line. */
+static bool same_line(const struct cli_bench_row *a, const struct cli_bench_row *b,
+                      enum cli_bench_field axis)
 {
     for (int f = 0; f < CLI_BENCH_FIELDS; f++)
         if (f != (int)axis && !cli_bench_same(a, b, (enum cli_bench_field)f)) return false;
     return true;
 }
 
-void cli_bench_add_line_name(const struct cli_bench_table *t, const struct cli_bench_row *r,
-                             enum cli_bench_field axis, struct base_buffer *out)
+/* Appends the name of a line: the fields that vary between lines of the same test; "" if none. */
+static void add_line_name(const struct cli_bench_table *t, const struct cli_bench_row *r,
+                          enum cli_bench_field axis, struct base_buffer *out)
 {
     const size_t start = out->size;
     for (int f = 0; f < CLI_BENCH_FIELDS; f++) {
@@ -81,8 +75,9 @@ void cli_bench_add_line_name(const struct cli_bench_table *t, const struct cli_b
     }
 }
 
-void cli_bench_add_title(const struct cli_bench_table *t, const struct cli_bench_row *r,
-                         enum cli_bench_field axis, struct base_buffer *out)
+/* Appends the title of a test's bars: "generate 128 tokens: tokens/s over depth". */
+static void add_title(const struct cli_bench_table *t, const struct cli_bench_row *r,
+                      enum cli_bench_field axis, struct base_buffer *out)
 {
     base_buffer_add_text(out, r->is_prompt ? "prompt" : "generate");
     if (!varies_in_test(t, r, CLI_BENCH_TOKENS))
@@ -140,63 +135,60 @@ static void add_chart(const struct cli_bench_table *t, bool is_prompt, enum cli_
     for (size_t i = 0; i < t->n; i++) {
         const struct cli_bench_row *r = &t->row[i];
         bool begins = r->is_prompt == is_prompt;
-        for (size_t k = 0; begins && k < i; k++) begins = !cli_bench_same_line(&t->row[k], r, axis);
+        for (size_t k = 0; begins && k < i; k++) begins = !same_line(&t->row[k], r, axis);
         if (!begins) continue;
-        struct base_buffer name = BASE_BUFFER_INIT, label = BASE_BUFFER_INIT;
+        BASE_LOCAL_BUFFER name = BASE_BUFFER_INIT, label = BASE_BUFFER_INIT;
         if (first) {
             base_buffer_add_text(out, "\n");
-            cli_bench_add_title(t, r, axis, out);
+            add_title(t, r, axis, out);
             base_buffer_add_text(out, "\n");
         }
         first = false;
-        cli_bench_add_line_name(t, r, axis, &name);
+        add_line_name(t, r, axis, &name);
         if (name.size) base_buffer_add_format(out, "  %s\n", name.data);
         for (size_t k = i; k < t->n; k++) {
-            if (!cli_bench_same_line(&t->row[k], r, axis)) continue;
+            if (!same_line(&t->row[k], r, axis)) continue;
             base_buffer_clear(&label);
             cli_bench_add_field(&t->row[k], axis, &label);
             add_bar(&label, LABEL, cli_bench_rate(&t->row[k]) / most, width, &t->row[k], out);
         }
         out->failed |= name.failed | label.failed;
-        base_buffer_free(&name);
-        base_buffer_free(&label);
     }
 }
 
-void cli_bench_add_label(const struct cli_bench_table *t, const struct cli_bench_row *r,
-                         struct base_buffer *out)
+/* Appends a row's test and what distinguishes it from others. */
+static void add_label(const struct cli_bench_table *t, const struct cli_bench_row *r,
+                      struct base_buffer *out)
 {
-    cli_bench_add_title(t, r, CLI_BENCH_FIELDS, out);
-    struct base_buffer name = BASE_BUFFER_INIT;
-    cli_bench_add_line_name(t, r, CLI_BENCH_FIELDS, &name);
+    add_title(t, r, CLI_BENCH_FIELDS, out);
+    BASE_LOCAL_BUFFER name = BASE_BUFFER_INIT;
+    add_line_name(t, r, CLI_BENCH_FIELDS, &name);
     if (name.size) base_buffer_add_format(out, ", %s", name.data);
     out->failed |= name.failed;
-    base_buffer_free(&name);
 }
 
 static void add_shares(const struct cli_bench_table *t, size_t width, struct base_buffer *out)
 {
-    struct base_buffer label = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER label = BASE_BUFFER_INIT;
     const char *limit;
     size_t room = 0;
     for (size_t i = 0; i < t->n; i++) {
         base_buffer_clear(&label);
-        cli_bench_add_label(t, &t->row[i], &label);
+        add_label(t, &t->row[i], &label);
         if (label.size > room) room = label.size;
     }
     base_buffer_add_text(out, "\nshares of the limit, tokens/s\n");
     for (size_t i = 0; i < t->n; i++) {
         base_buffer_clear(&label);
-        cli_bench_add_label(t, &t->row[i], &label);
+        add_label(t, &t->row[i], &label);
         add_bar(&label, room, cli_bench_share(&t->row[i], &limit), width, &t->row[i], out);
     }
     out->failed |= label.failed;
-    base_buffer_free(&label);
 }
 
 void cli_bench_plot(const struct cli_bench_table *t, size_t width, struct base_buffer *out)
 {
-    const enum cli_bench_field axis = cli_bench_axis(t);
+    const enum cli_bench_field axis = axis_of(t);
     if (axis == CLI_BENCH_FIELDS) {
         add_shares(t, width, out);
         return;

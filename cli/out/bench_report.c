@@ -57,12 +57,10 @@ void cli_bench_add_field(const struct cli_bench_row *r, enum cli_bench_field f,
 bool cli_bench_same(const struct cli_bench_row *a, const struct cli_bench_row *b,
                     enum cli_bench_field f)
 {
-    struct base_buffer x = BASE_BUFFER_INIT, y = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER x = BASE_BUFFER_INIT, y = BASE_BUFFER_INIT;
     cli_bench_add_field(a, f, &x);
     cli_bench_add_field(b, f, &y);
     const bool same = x.size == y.size && memcmp(x.data, y.data, x.size) == 0;
-    base_buffer_free(&x);
-    base_buffer_free(&y);
     return same;
 }
 
@@ -112,10 +110,9 @@ static int width_of(const struct cli_bench_table *t, size_t column)
 {
     size_t width = strlen(optional[column].title);
     for (size_t i = 0; i < t->n; i++) {
-        struct base_buffer text = BASE_BUFFER_INIT;
+        BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
         cli_bench_add_field(&t->row[i], optional[column].field, &text);
         if (text.size > width) width = text.size;
-        base_buffer_free(&text);
     }
     return (int)width;
 }
@@ -127,7 +124,7 @@ static void add_columns(const struct cli_bench_table *t, const struct cli_bench_
     for (size_t c = 0; c < N_OPTIONAL; c++) {
         if (!cli_bench_varies(t, optional[c].field)) continue;
         const int width = width_of(t, c);
-        struct base_buffer cell = BASE_BUFFER_INIT;
+        BASE_LOCAL_BUFFER cell = BASE_BUFFER_INIT;
         base_buffer_add_text(out, fill == '-' ? "|-" : "| ");
         if (r)
             cli_bench_add_field(r, optional[c].field, &cell);
@@ -136,7 +133,6 @@ static void add_columns(const struct cli_bench_table *t, const struct cli_bench_
         base_buffer_add(out, cell.data, cell.size);
         for (int i = (int)cell.size; i < width + 1; i++) base_buffer_add(out, &fill, 1);
         out->failed |= cell.failed;
-        base_buffer_free(&cell);
     }
 }
 

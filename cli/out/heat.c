@@ -2,7 +2,6 @@
 #include "cli/out/heat.h"
 #include "base/list.h"
 #include "base/utf8.h"
-#include "cli/out/svg.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
 #include <math.h>
@@ -223,17 +222,15 @@ bool cli_heat_add(struct cli_heat *h, const char *bytes, size_t size, double log
 bool cli_heat_take(struct cli_heat *h, const struct cli_model *model, bool special,
                    const struct generate_piece *piece, struct base_error *err)
 {
-    struct base_buffer bytes = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER bytes = BASE_BUFFER_INIT;
     double logprob = NAN;
     if (piece->id < 0) return true;
     if (piece->logits)
         sample_logprobs(model->engine->options.level, piece->logits,
                         model_facts(model->model)->n_vocab, 0, NULL, piece->id, &logprob);
     text_token_bytes(model->tokenizer, piece->id, special, &bytes);
-    const bool ok = cli_buffer_check(&bytes, err) &&
-                    cli_heat_add(h, bytes.size ? bytes.data : "", bytes.size, logprob, err);
-    base_buffer_free(&bytes);
-    return ok;
+    return cli_buffer_check(&bytes, err) &&
+           cli_heat_add(h, bytes.size ? bytes.data : "", bytes.size, logprob, err);
 }
 
 static void add_summary(const struct cli_heat *h, struct base_buffer *out)
@@ -259,7 +256,7 @@ bool cli_heat_next(struct cli_heat *h, struct base_error *err)
 /* Writes the names of the levels, each as its tokens are shown. */
 static bool write_legend(struct cli_heat *h, struct base_error *err)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     bool ok = cli_write("\nprobability:", 13, err);
     for (int i = 0; ok && i < LEVELS; i++) {
         base_buffer_add_format(&text, i < LEVELS - 1 ? "from %s" : "%s", levels[i].name);
@@ -278,9 +275,7 @@ static bool write_legend(struct cli_heat *h, struct base_error *err)
         add_summary(h, &text);
         base_buffer_add_text(&text, "\n");
     }
-    ok = ok && cli_write_buffer(&text, err);
-    base_buffer_free(&text);
-    return ok;
+    return ok && cli_write_buffer(&text, err);
 }
 
 bool cli_heat_end(struct cli_heat *h, struct base_error *err)
@@ -293,7 +288,21 @@ bool cli_heat_end(struct cli_heat *h, struct base_error *err)
     return write_legend(h, err);
 }
 
-/* ---- SVG ---- */
+/* ---- SVG: with a white ground, legible in dark viewers too ---- */
+
+/* Appends text in the form of cli/terminal.h, escaped for XML. */
+static void add_svg_text(const struct base_buffer *text, struct base_buffer *out)
+{
+    for (size_t i = 0, n; i < text->size;) {
+        char shown[CLI_SHOWN_MAX];
+        i += cli_show_character(text->data + i, text->size - i, false, shown, &n);
+        if (*shown == '<' || *shown == '&' || *shown == '"')
+            base_buffer_add_text(out, *shown == '<' ? "&lt;" : *shown == '&' ? "&amp;" : "&quot;");
+        else
+            base_buffer_add(out, shown, n);
+    }
+    base_buffer_add_text(out, "</text>");
+}
 
 /* Where the next character is drawn. */
 struct svg_position {
@@ -314,15 +323,14 @@ static void add_run(const struct base_buffer *shown, struct svg_position at, siz
                            "<text x=\"%d\" y=\"%d\" fill=\"%s\" textLength=\"%d\" "
                            "lengthAdjust=\"spacingAndGlyphs\" xml:space=\"preserve\">",
                            x, y + 14, levels[level].text, width);
-    cli_svg_add_text(shown->data, shown->size, out);
-    base_buffer_add_text(out, "</text>");
+    add_svg_text(shown, out);
 }
 
 /* Appends a token; one that does not fit begins a new line. */
 static void add_svg_token(const char *text, size_t size, double logprob, struct svg_position *at,
                           struct base_buffer *out)
 {
-    struct base_buffer run = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER run = BASE_BUFFER_INIT;
     const int level = level_of(logprob);
     size_t all = 0, columns = 0;
     char shown[CLI_SHOWN_MAX];
@@ -350,12 +358,11 @@ static void add_svg_token(const char *text, size_t size, double logprob, struct 
     base_buffer_add_text(out, "</g>\n");
     at->column += columns;
     out->failed |= run.failed;
-    base_buffer_free(&run);
 }
 
 static void add_svg_legend(const struct cli_heat *h, int y, struct base_buffer *out)
 {
-    struct base_buffer summary = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER summary = BASE_BUFFER_INIT;
     if (h->n_texts == 0) add_summary(h, &summary);
     base_buffer_add_format(out,
                            "<g font-family=\"sans-serif\" font-size=\"12\">\n"
@@ -370,15 +377,14 @@ static void add_svg_legend(const struct cli_heat *h, int y, struct base_buffer *
                                y, i < LEVELS - 1 ? "from " : "", levels[i].name);
     }
     base_buffer_add_format(out, "<text x=\"%d\" y=\"%d\" fill=\"#57606a\">", SVG_LEFT, y + 20);
-    cli_svg_add_text(summary.data ? summary.data : "", summary.size, out);
-    base_buffer_add_text(out, "</text>\n</g>\n");
+    add_svg_text(&summary, out);
+    base_buffer_add_text(out, "\n</g>\n");
     out->failed |= summary.failed;
-    base_buffer_free(&summary);
 }
 
 bool cli_heat_svg(const struct cli_heat *h, struct base_output *file, struct base_error *err)
 {
-    struct base_buffer body = BASE_BUFFER_INIT, out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER body = BASE_BUFFER_INIT, out = BASE_BUFFER_INIT;
     struct svg_position at = {0, 0};
     for (size_t i = 0; i < h->n_tokens; i++) {
         const size_t start = i ? h->token[i - 1].end : 0;
@@ -387,13 +393,16 @@ bool cli_heat_svg(const struct cli_heat *h, struct base_output *file, struct bas
     }
     const int y = SVG_TOP + (int)(at.line + 1) * SVG_LINE + 24;
     add_svg_legend(h, y, &body);
-    cli_svg_begin(2 * SVG_LEFT + SVG_COLUMNS * SVG_CELL, y + 36,
-                  "ui-monospace, DejaVu Sans Mono, Menlo, Consolas, monospace", &out);
+    const int width = 2 * SVG_LEFT + SVG_COLUMNS * SVG_CELL;
+    base_buffer_add_format(
+        &out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+        "viewBox=\"0 0 %d %d\" font-family=\"ui-monospace, DejaVu Sans Mono, Menlo, Consolas, "
+        "monospace\" font-size=\"13\" fill=\"#1f2328\">\n"
+        "<rect width=\"100%%\" height=\"100%%\" rx=\"6\" fill=\"#ffffff\"/>\n",
+        width, y + 36, width, y + 36);
     base_buffer_add(&out, body.data, body.size);
-    cli_svg_end(&out);
+    base_buffer_add_text(&out, "</svg>\n");
     out.failed |= body.failed;
-    const bool ok = cli_buffer_check(&out, err) && base_output_write(file, out.data, out.size, err);
-    base_buffer_free(&body);
-    base_buffer_free(&out);
-    return ok;
+    return cli_buffer_check(&out, err) && base_output_write(file, out.data, out.size, err);
 }

@@ -184,14 +184,12 @@ bool cli_plan_print(const struct cli_memory_plan *p, const struct cli_model *m,
                     const struct cli_values *values, const struct cli_plan_probe *probe,
                     struct base_error *err)
 {
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     if (values->json)
         add_json(p, m, probe, &out);
     else
         add_text(p, m, probe, &out);
-    const bool ok = cli_write_buffer(&out, err);
-    base_buffer_free(&out);
-    return ok;
+    return cli_write_buffer(&out, err);
 }
 
 bool cli_plan_show(const struct cli_model *m, const struct cli_values *values, uint64_t n_prompt,

@@ -107,7 +107,7 @@ static int choose_rank(const int width[COLUMNS], int room)
 void cli_model_table_add(const struct cli_model_row *row, size_t count, const char *folder,
                          int width, struct base_buffer *out)
 {
-    struct base_buffer cell = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER cell = BASE_BUFFER_INIT;
     int widths[COLUMNS];
     double bytes = 0;
     char size[CELL];
@@ -148,5 +148,4 @@ void cli_model_table_add(const struct cli_model_row *row, size_t count, const ch
     base_buffer_add_format(out, "%zu %s, %s in ", count, count == 1 ? "model" : "models", size);
     cli_show(out, folder, strlen(folder), false);
     base_buffer_add_text(out, "\n");
-    base_buffer_free(&cell);
 }

@@ -220,12 +220,9 @@ bool cli_saved_read_rows(struct cli_saved_reader *r, uint64_t rows, const float 
 {
     if (!make_room(r, rows, err)) return false;
     *out = r->rows;
-    if (fread(r->is_log ? (void *)r->codes : (void *)r->rows, row_bytes(r), rows, r->file) !=
-        rows) {
-        base_fail(err, BASE_FAILED, "cannot read the saved logits to their end");
-        base_error_set_file(err, r->path);
-        return false;
-    }
+    if (fread(r->is_log ? (void *)r->codes : (void *)r->rows, row_bytes(r), rows, r->file) != rows)
+        return base_fail_file(err, BASE_FAILED, r->path,
+                              "cannot read the saved logits to their end");
     for (uint64_t i = 0; r->is_log && i < rows; i++)
         decode_row(r->codes + i * row_codes(r->n_vocab), r->n_vocab, r->rows + i * r->n_vocab);
     return true;

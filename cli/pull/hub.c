@@ -147,7 +147,7 @@ static bool read_page(const char *text, size_t size, struct cli_hub_files *all,
 static const struct cli_hub_file *find_fitting(const struct cli_hub_files *all, const char *quant,
                                                struct base_error *err)
 {
-    struct base_buffer names = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER names = BASE_BUFFER_INIT;
     const struct cli_hub_file *found = NULL;
     size_t n = 0;
     for (size_t i = 0; i < all->count; i++) {
@@ -167,13 +167,12 @@ static const struct cli_hub_file *find_fitting(const struct cli_hub_files *all, 
     if (n > 1 && quant)
         base_fail(err, BASE_USAGE, "%s fits several files; give one by its name: %s", quant,
                   names.failed ? "" : names.data);
-    base_buffer_free(&names);
     return (n > 1 && quant) || err->code ? NULL : found;
 }
 
 static bool fail_none(const struct cli_hub_files *all, const char *quant, struct base_error *err)
 {
-    struct base_buffer names = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER names = BASE_BUFFER_INIT;
     for (size_t i = 0; i < all->count; i++) {
         int index, count;
         split_of(all->file[i].name.data, &index, &count);
@@ -184,7 +183,6 @@ static bool fail_none(const struct cli_hub_files *all, const char *quant, struct
         base_fail(err, BASE_MODEL, "the repository has no GGUF file");
     else
         base_fail(err, BASE_MODEL, "no file is %s; there are: %s", quant, names.data);
-    base_buffer_free(&names);
     return false;
 }
 
@@ -331,7 +329,7 @@ static bool fetch_page(struct cli_http *h, const char *hub, int retries, struct 
 static bool fetch_list(struct cli_http *h, const char *hub, const struct cli_hub_name *name,
                        int retries, struct cli_hub_files *all, struct base_error *err)
 {
-    struct base_buffer url = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER url = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
     base_buffer_add_format(&url, "%s/api/models/%s/tree/", hub, name->repository.data);
     cli_hub_add_encoded(&url, name->revision.data, "");
     base_buffer_add_text(&url, "?recursive=1");
@@ -345,15 +343,13 @@ static bool fetch_list(struct cli_http *h, const char *hub, const struct cli_hub
         ok = ok && check_size(total, err) &&
              read_page(text.size ? text.data : "", text.size, all, err);
     }
-    base_buffer_free(&url);
-    base_buffer_free(&text);
     return ok;
 }
 
 bool cli_hub_find(struct cli_http *h, const char *hub, const struct cli_hub_name *name, int retries,
                   struct cli_hub_files *files, struct base_error *err)
 {
-    struct base_buffer base = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER base = BASE_BUFFER_INIT;
     struct cli_hub_files all = {0};
     size_t n = strlen(hub);
     while (n > 0 && hub[n - 1] == '/') n--;
@@ -364,7 +360,6 @@ bool cli_hub_find(struct cli_http *h, const char *hub, const struct cli_hub_name
     const bool ok = first && take_parts(&all, first, base.data, name, files, err);
     if (!ok) base_error_set_file(err, name->repository.data);
     cli_hub_free(&all);
-    base_buffer_free(&base);
     return ok;
 }
 
@@ -381,7 +376,7 @@ static bool check_name(const struct base_buffer *name, struct base_error *err)
 bool cli_hub_from_url(const char *url, const char *as, const char *sha256,
                       struct cli_hub_files *files, struct base_error *err)
 {
-    struct base_buffer name = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER name = BASE_BUFFER_INIT;
     const char *path = strstr(url, "://") + 3;
     const size_t end = strcspn(path, "?#");
     size_t start = end;
@@ -417,7 +412,6 @@ bool cli_hub_from_url(const char *url, const char *as, const char *sha256,
         if (sha256) set_digest(f->version.sha256, sha256);
         ok = check_file(f, err);
     }
-    base_buffer_free(&name);
     return ok;
 }
 

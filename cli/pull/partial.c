@@ -24,10 +24,8 @@ static const char state_begin[] = CLI_PARTIAL_BEGIN;
 static bool fail(const struct cli_partial *p, const char *what, struct base_error *err)
 {
     if (errno == EINTR) base_goes_on(err);
-    base_fail(err, errno == ENOMEM ? BASE_NO_MEMORY : BASE_FAILED, "cannot %s: %s", what,
-              strerror(errno));
-    base_error_set_file(err, p->part.data);
-    return false;
+    return base_fail_file(err, errno == ENOMEM ? BASE_NO_MEMORY : BASE_FAILED, p->part.data,
+                          "cannot %s: %s", what, strerror(errno));
 }
 
 /* Returns whether the open file still has that name: another process may have renamed it. */
@@ -69,10 +67,9 @@ static bool check_origin(const struct cli_partial *p, struct base_error *err)
     if (n == sizeof begin && memcmp(begin, state_begin, sizeof begin) == 0) return true;
     if (n == 0 && st.st_size == 0) return true;
     if (n == 0) unlink(p->state.data);
-    base_fail(err, BASE_FAILED,
-              "was not written by `infer pull`: remove it, or give another name (--as)");
-    base_error_set_file(err, n == 0 ? p->part.data : p->state.data);
-    return false;
+    return base_fail_file(
+        err, BASE_FAILED, n == 0 ? p->part.data : p->state.data,
+        "was not written by `infer pull`: remove it, or give another name (--as)");
 }
 
 bool cli_partial_open(struct cli_partial *p, const char *folder, const char *name,
@@ -90,9 +87,7 @@ bool cli_partial_open(struct cli_partial *p, const char *folder, const char *nam
     if (flock(p->fd, LOCK_EX | LOCK_NB) != 0 || !is_current(p->fd, p->part.data)) {
         close(p->fd);
         p->fd = -1;
-        base_fail(err, BASE_FAILED, "another process fetches it");
-        base_error_set_file(err, p->part.data);
-        return false;
+        return base_fail_file(err, BASE_FAILED, p->part.data, "another process fetches it");
     }
     p->state_fd = open_own(p, p->state.data, err);
     return p->state_fd >= 0 && check_origin(p, err);
@@ -181,11 +176,9 @@ bool cli_partial_hash(struct cli_partial *p, bool *over, struct base_error *err)
         const ssize_t got =
             pread(p->fd, piece, left < sizeof piece ? left : sizeof piece, (off_t)p->hashed);
         if (got < 0 && errno != EINTR) return fail(p, "read", err);
-        if (got == 0) {
-            base_fail(err, BASE_FAILED, "became shorter while it was fetched");
-            base_error_set_file(err, p->part.data);
-            return false;
-        }
+        if (got == 0)
+            return base_fail_file(err, BASE_FAILED, p->part.data,
+                                  "became shorter while it was fetched");
         if (!base_goes_on(err)) return false;
         if (got < 0) continue;
         base_sha256_add(&p->hash, piece, (size_t)got);

@@ -50,12 +50,11 @@ struct download {
 
 static void begin_progress(const struct download *d, const char *what, int64_t total, uint64_t done)
 {
-    struct base_buffer name = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER name = BASE_BUFFER_INIT;
     cli_progress_begin(what, "bytes", total > 0 ? (uint64_t)total : 0);
     cli_progress_skip(done);
     cli_show(&name, d->file->name.data, d->file->name.size, false);
     cli_progress_note("%.*s", 24, name.size ? name.data : "");
-    base_buffer_free(&name);
 }
 
 /* ---- Ranges ---- */
@@ -191,9 +190,8 @@ static bool check_magic(const struct download *d, struct base_error *err)
     char magic[4] = "";
     if (d->partial.done < 4) return true;
     if (pread(d->partial.fd, magic, 4, 0) == 4 && gguf_is_magic(magic)) return true;
-    base_fail(err, BASE_MODEL, "not a GGUF file: it begins with \"%.4s\"", magic);
-    base_error_set_file(err, d->file->name.data);
-    return false;
+    return base_fail_file(err, BASE_MODEL, d->file->name.data,
+                          "not a GGUF file: it begins with \"%.4s\"", magic);
 }
 
 static bool transfer(struct download *d, struct base_error *err)
@@ -266,10 +264,9 @@ static bool check_room(const struct download *d, struct base_error *err)
     const double need = (double)p->version.size - (double)p->done;
     const double free_bytes = (double)fs.f_bavail * (double)fs.f_frsize;
     if (need <= free_bytes) return true;
-    base_fail(err, BASE_FAILED, "%.1f MB more are needed, and the disk has %.1f MB", need / 1e6,
-              free_bytes / 1e6);
-    base_error_set_file(err, d->options->folder);
-    return false;
+    return base_fail_file(err, BASE_FAILED, d->options->folder,
+                          "%.1f MB more are needed, and the disk has %.1f MB", need / 1e6,
+                          free_bytes / 1e6);
 }
 
 /* Hashes the bytes that were not hashed during the transfer. */
@@ -362,11 +359,10 @@ static bool is_there(struct download *d, const char *path, bool *there, struct b
     if (whole.fd >= 0) close(whole.fd);
     base_buffer_free(&whole.part);
     if (!ok || (may_be_same && strcmp(sum, v->sha256) == 0)) return ok;
-    base_fail(err, BASE_FAILED,
-              "is there already%s: remove it (infer models --remove), or give another name (--as)",
-              v->sha256[0] ? ", and is another file" : "");
-    base_error_set_file(err, path);
-    return false;
+    return base_fail_file(
+        err, BASE_FAILED, path,
+        "is there already%s: remove it (infer models --remove), or give another name (--as)",
+        v->sha256[0] ? ", and is another file" : "");
 }
 
 /* Records where the files came from. Without memory they are only found by their names. */
@@ -385,7 +381,7 @@ bool cli_pull(struct cli_http *h, const struct cli_hub_name *name,
               const struct cli_hub_files *files, const struct cli_pull_options *o,
               struct base_error *err)
 {
-    struct base_buffer path = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER path = BASE_BUFFER_INIT;
     bool ok = true, fetched = false;
     /* The first part comes last: a model is found by its name (cli_model_is_listed). */
     for (size_t i = 1; ok && i <= files->count; i++) {
@@ -405,6 +401,5 @@ bool cli_pull(struct cli_http *h, const struct cli_hub_name *name,
         ok = cli_buffer_check(&path, err) && check_header(NULL, path.data, false, err);
     }
     if (ok) record(name, files, o->folder);
-    base_buffer_free(&path);
     return ok;
 }

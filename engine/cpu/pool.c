@@ -52,8 +52,7 @@ struct engine_pool {
     struct event phase; /* incremented when all workers are at the barrier */
     _Alignas(POOL_LINE) atomic_int arrived;
     _Alignas(POOL_LINE) _Atomic int64_t next_chunk;
-    _Alignas(POOL_LINE) atomic_bool paused; /* idle workers sleep at once */
-    int n_threads;
+    _Alignas(POOL_LINE) int n_threads; /* and what follows: read by all, rarely written */
     bool pinned, stop;
     struct engine_cpus caller_cpus; /* the caller's affinity mask, restored at the end */
     void (*job)(const struct engine_worker *, void *);
@@ -79,16 +78,14 @@ static void event_raise(struct event *s)
     if (atomic_load(&s->sleepers) > 0) base_os_wake_all(&s->count);
 }
 
-/* True if the counter changed from `old` within *spins pauses; adapts *spins. If hurry is not NULL,
- * the spin ends when *hurry becomes true. */
-static bool spin_wait(struct event *e, uint32_t old, int *spins, const atomic_bool *hurry)
+/* True if the counter changed from `old` within *spins pauses; adapts *spins. */
+static bool spin_wait(struct event *e, uint32_t old, int *spins)
 {
     for (int i = 0; i < *spins; ++i) {
         if (atomic_load_explicit(&e->count, memory_order_acquire) != old) {
             *spins += (POOL_MAX_SPINS - *spins) / 8;
             return true;
         }
-        if (hurry && atomic_load_explicit(hurry, memory_order_relaxed)) return false;
         pause_cpu();
     }
     if (*spins > POOL_MIN_SPINS) *spins /= 2;
@@ -96,9 +93,9 @@ static bool spin_wait(struct event *e, uint32_t old, int *spins, const atomic_bo
 }
 
 /* Waits until the counter differs from `old`. */
-static void event_wait(struct event *e, uint32_t old, int *spins, const atomic_bool *hurry)
+static void event_wait(struct event *e, uint32_t old, int *spins)
 {
-    if (spin_wait(e, old, spins, hurry)) return;
+    if (spin_wait(e, old, spins)) return;
     atomic_fetch_add(&e->sleepers, 1);
     while (atomic_load(&e->count) == old) base_os_wait(&e->count, old);
     atomic_fetch_sub(&e->sleepers, 1);
@@ -110,7 +107,7 @@ void engine_pool_barrier(const struct engine_worker *w)
     const uint32_t phase = atomic_load_explicit(&pool->phase.count, memory_order_acquire);
     const int before = atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_acq_rel);
     if (before < pool->n_threads - 1) {
-        event_wait(&pool->phase, phase, &pool->slot[w->ith].spins[WAIT_PHASE], NULL);
+        event_wait(&pool->phase, phase, &pool->slot[w->ith].spins[WAIT_PHASE]);
         return;
     }
     atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed);
@@ -159,7 +156,7 @@ static void *worker_main(void *arg)
     const struct engine_worker *w = &slot->worker;
     struct engine_pool *pool = w->pool;
     for (uint32_t jobs = 0;; ++jobs) {
-        event_wait(&pool->start, jobs, &slot->spins[WAIT_START], &pool->paused);
+        event_wait(&pool->start, jobs, &slot->spins[WAIT_START]);
         if (pool->stop) return NULL;
         pool->job(w, pool->data);
         engine_pool_barrier(w);
@@ -255,15 +252,7 @@ void engine_pool_run(struct engine_pool *pool, void (*job)(const struct engine_w
 {
     pool->job = job;
     pool->data = data;
-    if (pool->n_threads > 1) {
-        atomic_store_explicit(&pool->paused, false, memory_order_relaxed);
-        event_raise(&pool->start);
-    }
+    if (pool->n_threads > 1) event_raise(&pool->start);
     job(&pool->slot[0].worker, data);
     engine_pool_barrier(&pool->slot[0].worker);
-}
-
-void engine_pool_pause(struct engine_pool *pool)
-{
-    atomic_store_explicit(&pool->paused, true, memory_order_relaxed);
 }

@@ -39,7 +39,4 @@ int64_t engine_pool_claim(const struct engine_worker *w, int64_t n);
  * (work stealing). Returns total when no unit is left. */
 int64_t engine_pool_take(const struct engine_worker *w, int64_t total);
 
-/* Makes idle workers sleep at once (before a long wait for user input); the next run wakes them. */
-void engine_pool_pause(struct engine_pool *pool);
-
 #endif

@@ -1,5 +1,5 @@
 /* engine/graph/graph_norm.c: the ops that normalize or sum rows: norm, rms_norm, l2_norm,
- * group_norm, sum_rows: rows, shape rules and builders. Their arithmetic on the CPU, which is the
+ * sum_rows: rows, shape rules and builders. Their arithmetic on the CPU, which is the
  * specification: engine/cpu/op/op_norm.c. */
 #include "engine/graph_internal.h"
 #include "engine/ops.h"
@@ -40,26 +40,6 @@ const struct engine_op engine_op_l2_norm = {"l2_norm", .n_src = 1, .shape = row_
 struct engine_tensor *engine_l2_norm(struct engine_graph *g, struct engine_tensor *a, float eps)
 {
     return row_node(g, &engine_op_l2_norm, a, eps);
-}
-
-/* ---- group_norm: a[N][C][HW]; a group is ceil(C / n_groups) consecutive channels ---- */
-
-static bool group_norm_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    int groups = dst->params.norm.n_groups;
-    if (groups < 1 || groups > dst->src[0]->ne[1])
-        return engine_shape_fail(dst, err, "impossible number of groups");
-    return row_shape(dst, err);
-}
-
-const struct engine_op engine_op_group_norm = {"group_norm", .n_src = 1, .shape = group_norm_shape,
-                                               .in_place = true};
-
-struct engine_tensor *engine_group_norm(struct engine_graph *g, struct engine_tensor *a,
-                                        int n_groups, float eps)
-{
-    return engine_graph_node(g, &engine_op_group_norm, &a, 1,
-                             &(union engine_params){.norm = {eps, n_groups}});
 }
 
 /* ---- sum_rows ---- */

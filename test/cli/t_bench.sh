@@ -112,7 +112,6 @@ out_like '^file: a.gguf -> b.gguf$'
 usage 'old.csv: has none of these tests' bench -p 5 -n 0 --compare "$work/old.csv"
 usage 'chat.md: has no results of `infer bench' bench -p 4 --compare docs/chat.md
 usage 'no/such: cannot read' bench --compare "$work/no/such"
-usage 'old.csv: is the input too' bench -p 4 --compare "$work/old.csv" --svg "$work/old.csv"
 # A name with a comma and quotes comes back from CSV.
 cp "$work/a.gguf" "$work/a,\"b\".gguf"
 infer bench -m "$work/a,\"b\".gguf" -m "$work/b.gguf" -p 4 -n 0 -r 1 -t 1 --format csv
@@ -121,9 +120,8 @@ infer bench -m "$work/a,\"b\".gguf" -m "$work/b.gguf" -p 4 -n 0 -r 1 -t 1 --comp
 [ "$(grep -c 'not there' "$work/out")" -eq 0 ] || bad "$(cat "$work/out")"
 
 begin charts_are_drawn_over_what_varies
-tests=2 # of each depth and number of threads; each row measures this machine
-[ -z "$quick" ] || tests=1
-infer bench -p 4 -n $((tests * 2 - 2)) -d 0,16 -r 1 -t 1,2 --plot --svg "$work/chart.svg"
+# Each row measures this machine.
+infer bench -p 4 -n "$([ -n "$quick" ] && echo 0 || echo 2)" -d 0,16 -r 1 -t 1,2 --plot
 status 0
 out_like '^prompt 4 tokens: tokens/s over depth$'
 out_like '^  2 threads$'
@@ -133,19 +131,37 @@ out_like '^generate 2 tokens: tokens/s over threads$'
 infer bench -p 4 -n 0 -r 1 -t 1 --plot
 out_like '^shares of the limit, tokens/s$'
 usage '--plot: goes with --format md only' bench --plot --format csv
-python3 - "$work/chart.svg" $tests <<'PYTHON' >"$work/said" 2>&1 || bad "$(cat "$work/said")"
+
+begin the_chart_of_results_has_a_line_for_each_setting
+for test in prompt,4 generate,2; do
+    for row in 0,1,100 16,1,50 0,2,200 16,2,75; do
+        IFS=, read -r name tokens depth threads rate <<EOF
+$test,$row
+EOF
+        printf '{"model":"a<b","file":"a.gguf","isa":"avx2","threads":%s,"gpu_layers":0,"batch_size":512,"cache_type_k":"f16","cache_type_v":"f16","test":"%s","tokens":%s,"depth":%s,"sequences":1,"tokens_per_second":%s,"lowest":%s,"highest":%s,"share_of_bandwidth":0.5,"bandwidth_bytes_per_second":1e9,"share_of_int8":null,"int8_macs_per_second":null}\n' \
+            "$threads" "$name" "$tokens" "$depth" "$rate" "$rate" "$rate"
+    done
+done >"$work/rows.jsonl"
+scripts/bench-chart "$work/rows.jsonl" >"$work/chart.svg" || bad 'no picture'
+python3 - "$work/chart.svg" <<'PYTHON' >"$work/said" 2>&1 || bad "$(cat "$work/said")"
 import sys
 import xml.etree.ElementTree as tree
-texts = [t.text for t in tree.parse(sys.argv[1]).iter("{http://www.w3.org/2000/svg}text")]
-titles = ["prompt 4 tokens: tokens/s over depth", "generate 2 tokens: tokens/s over depth"][:int(sys.argv[2])]
-for text in (*titles, "1 thread", "2 threads", "16"):
+name = "{http://www.w3.org/2000/svg}"
+picture = tree.parse(sys.argv[1])
+texts = [t.text for t in picture.iter(f"{name}text")]
+for text in ("a<b", "prompt 4 tokens: tokens/s over depth", "generate 2 tokens: tokens/s over depth", "1 thread", "2 threads", "16"):
     assert text in texts, (text, texts)
-lines = list(tree.parse(sys.argv[1]).iter("{http://www.w3.org/2000/svg}polyline"))
-assert [len(line.get("points").split()) for line in lines] == [2] * 2 * len(titles), lines
+lines = [line.get("points").split() for line in picture.iter(f"{name}polyline")]
+assert [len(line) for line in lines] == [2] * 4, lines
+falls = [float(last.split(",")[1]) - float(first.split(",")[1]) for first, last in lines]
+assert falls == [50, 125] * 2, falls # of 200 pixels for 0 to 200 tokens/s
 PYTHON
-infer bench -p 4 -n 0 -r 1 -t 1 --svg -
-status 0
-python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$work/out" || bad 'not a picture alone'
+head -n 1 "$work/rows.jsonl" | scripts/bench-chart >"$work/chart.svg"
+grep -q '>50% of bandwidth<' "$work/chart.svg" || bad 'no share of the limit'
+bench -n 0 -r 1 --format json # what the program writes has all that the script reads
+scripts/bench-chart <"$work/out" >"$work/chart.svg" || bad 'no picture of the results'
+scripts/bench-chart docs/chat.md >"$work/chart.svg" 2>"$work/said" && bad 'a picture of no results'
+grep -q 'no results' "$work/said" || bad "$(cat "$work/said")"
 
 if terminals; then
     begin charts_fit_the_terminal

@@ -123,7 +123,7 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory score_lines yes score $m --chat --template chatml -np 2
     given=
     every_rest=$rest rest=$((rest / 2)) # a run measures this machine, before each row
-    memory bench no bench $m -p 2 -n "$([ -n "$quick" ] && echo 0 || echo 1)" -r 1 --plot --svg "$work/bench.svg"
+    memory bench no bench $m -p 2 -n "$([ -n "$quick" ] && echo 0 || echo 1)" -r 1 --plot
     rest=$every_rest
     memory lora yes run $m -p hello -n 4 --lora "$work/lora.gguf:0.5"
     memory merge_lora yes merge-lora "$work/m.gguf" - Q8_0 -t 1 --lora "$work/lora.gguf"

@@ -29,7 +29,6 @@ for name in m ./m link hard; do
     x=$work/$name.gguf name=${name#./}
     usage "$name\.gguf: is the input too" logits -m "$work/m.gguf" --ids "1 2 3" -o "$x"
     usage "$name\.gguf: is the input too" perplexity -m "$work/m.gguf" -f "$work/text" --save-logits "$x"
-    usage "$name\.gguf: is the input too" bench -m "$work/m.gguf" -p 1 -n 1 -r 1 --svg "$x"
     usage "$name\.gguf: is the input too" quantize "$work/m.gguf" "$x" Q8_0
     printf 'hi\n/save %s\n' "$x" >"$work/lines"
     input=$work/lines
@@ -61,7 +60,7 @@ n=$("$INFER" inspect "$work/split.gguf" --tensors --json | grep -c '^{"name":')
 infer split "$work/split.gguf" "$work/s" --max-tensors $(((n + 2) / 3))
 for out in "$work/none/x" "$work/folder" /proc/x; do
     for what in "imatrix -m $work/m.gguf -f $work/text --chunk 8 -v -o" "logits -m $work/m.gguf --ids 1,2,3 -o" \
-        "perplexity -m $work/m.gguf -f $work/text --chunk 8 -v --save-logits" "bench -m $work/m.gguf -p 1 -n 1 -r 1 --svg" \
+        "perplexity -m $work/m.gguf -f $work/text --chunk 8 -v --save-logits" \
         "merge $work/s-00001-of-00003.gguf" "edit $work/m.gguf --set a=int:1 -o" "quantize --pure $work/m.gguf"; do
         case $what in quantize*) what="$what $out Q8_0" ;; *) what="$what $out" ;; esac
         # shellcheck disable=SC2086

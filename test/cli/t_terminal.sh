@@ -46,7 +46,7 @@ shown='m\\u001b\]52;c;ZXZpbA==\\u0007\\u001b\[31m\\u009b2J\\u202eend'
 begin names_of_models_are_harmless_on_a_terminal
 for command in "bench -p 4 -n 0 -r 1 -t 1" "bench -p 4 -n 0 -r 1 --format json" "run -p x -n 1 -v" "run -p x -n 1 --json" \
     "run -p x -n 1 --jsonl" "inspect --metadata" "inspect --json --metadata" "logits -p x" \
-    "perplexity -f docs/chat.md --chunk 8 --chunks 2 --json" "models --json $work/models" "bench -p 4 -n 0 -r 1 -t 1 --svg -"; do
+    "perplexity -f docs/chat.md --chunk 8 --chunks 2 --json" "models --json $work/models"; do
     # shellcheck disable=SC2086
     screen $command
     status 0

@@ -258,10 +258,7 @@ begin an_empty_stop_text_is_refused
 usage '--stop: is empty' -p x --stop ''
 
 begin a_picture_as_an_argument_has_an_option
-usage '^infer: p.svg: a picture is written with --svg p.svg' bench --plot p.svg
 usage '^infer: a/b.svg: a picture' score --heat a/b.svg
-infer bench -m "$work/none" --svg "$work/p.svg" -p 1 -n 0
-status 3
 
 begin a_bench_of_nothing_is_refused
 usage 'nothing to measure' bench -p 0 -n 0,0

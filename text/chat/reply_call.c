@@ -171,7 +171,7 @@ static bool read_json(struct excerpt x, json_t *calls)
 {
     while (x.n) {
         size_t used;
-        json_t *value = load(x, 0);
+        json_auto_t *value = load(x, 0);
         if (value)
             used = x.n;
         else
@@ -181,7 +181,6 @@ static bool read_json(struct excerpt x, json_t *calls)
         if (json_is_array(value))
             for (size_t i = 0; ok && i < json_array_size(value); i++)
                 ok = add_object(calls, json_array_get(value, i));
-        json_decref(value);
         if (!ok) return false;
         x = strip(excerpt_of(x.s + used, end_of(x)));
         while (x.n && memchr(";,", *x.s, 2)) x = strip(excerpt_of(x.s + 1, end_of(x)));
@@ -428,7 +427,7 @@ static json_t *attribute(struct excerpt tag, const char *before)
     const char *at = find(tag, before);
     struct excerpt rest = at ? excerpt_of(at + strlen(before), end_of(tag)) : (struct excerpt){0};
     const char *end = find(rest, "\"");
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     if (!end) return NULL;
     for (rest = excerpt_of(rest.s, end); rest.n;) {
         const bool quote = starts(rest, "&quot;"), ampersand = starts(rest, "&amp;");
@@ -436,7 +435,6 @@ static json_t *attribute(struct excerpt tag, const char *before)
         rest = excerpt_of(rest.s + (quote ? 6 : ampersand ? 5 : 1), end);
     }
     json_t *value = text.failed ? NULL : json_stringn(text.size ? text.data : "", text.size);
-    base_buffer_free(&text);
     return value;
 }
 
@@ -482,10 +480,9 @@ static bool read_open_close(struct excerpt x, json_t *calls)
 {
     struct excerpt tag, content;
     while (read_tag(&x, "call", &tag, &content)) {
-        json_t *name = attribute(tag, "tool=\"");
+        json_auto_t *name = attribute(tag, "tool=\"");
         const bool ok =
             name && add(calls, text_of(name), read_arguments(content), (struct excerpt){0});
-        json_decref(name);
         if (!ok) return false;
     }
     return !strip(x).n && json_array_size(calls) > 0;
@@ -597,12 +594,11 @@ static bool read_stripped(struct excerpt x, const char *mark,
                           bool read(struct excerpt, const json_t *, json_t *), const json_t *tools,
                           json_t *calls)
 {
-    struct base_buffer text = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     strip_marks(x, mark, &text);
     if (text.failed) errno = ENOMEM;
     const bool ok =
         !text.failed && read(strip((struct excerpt){text.data, text.size - 1}), tools, calls);
-    base_buffer_free(&text);
     return ok;
 }
 

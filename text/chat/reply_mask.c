@@ -59,11 +59,10 @@ static bool unmask(json_t *value)
 bool text_reply_read_masked(const char *s, const char *token, size_t size, const json_t *tools,
                             json_t *calls)
 {
-    struct base_buffer copy = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER copy = BASE_BUFFER_INIT;
     if (memchr(s, MASK, size)) return text_reply_read_calls(s, size, tools, calls);
     mask_letters(s, token, size, &copy);
     const bool ok = !copy.failed && text_reply_read_calls(copy.data, size, tools, calls);
     if (copy.failed || (ok && !unmask(calls))) errno = ENOMEM;
-    base_buffer_free(&copy);
     return ok;
 }

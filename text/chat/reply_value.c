@@ -97,7 +97,7 @@ static bool read_escape(struct reader *x, struct base_buffer *out)
 
 static json_t *read_string(struct reader *x, const char *quote, bool escapes)
 {
-    struct base_buffer out = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     json_t *value = NULL;
     bool ok = true;
     while (ok && x->at < x->n) {
@@ -112,7 +112,6 @@ static json_t *read_string(struct reader *x, const char *quote, bool escapes)
             base_buffer_add(&out, &x->s[x->at++], 1);
         }
     }
-    base_buffer_free(&out);
     return value;
 }
 

@@ -385,7 +385,7 @@ static bool encode_whitespace(const struct text_tokenizer *t, struct text_work *
                               size_t size, bool first)
 {
     const struct bpe *b = t->state;
-    struct base_buffer lower = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER lower = BASE_BUFFER_INIT;
     if (!b->lowercase) return encode(t, w, text, size, first);
     for (size_t i = 0, n; i < size; i += n) {
         int32_t code;
@@ -398,11 +398,8 @@ static bool encode_whitespace(const struct text_tokenizer *t, struct text_work *
     }
     w->source = lower.data;
     w->source_size = lower.size;
-    const bool ok = lower.failed
-                        ? base_fail(w->err, BASE_NO_MEMORY, "no memory for %zu bytes", size)
+    return lower.failed ? base_fail(w->err, BASE_NO_MEMORY, "no memory for %zu bytes", size)
                         : encode(t, w, lower.data, lower.size, first);
-    base_buffer_free(&lower);
-    return ok;
 }
 
 /* ---- DNA ---- */

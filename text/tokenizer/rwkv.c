@@ -41,7 +41,7 @@ static bool open_rwkv(struct text_tokenizer *t, struct base_error *err)
 {
     struct rwkv *r = t->state = calloc(1, sizeof *r);
     struct text_key *keys = malloc((size_t)t->n_tokens * sizeof *keys);
-    struct base_buffer bytes = BASE_BUFFER_INIT;
+    BASE_LOCAL_BUFFER bytes = BASE_BUFFER_INIT;
     bool ok = r && keys;
     for (uint32_t id = 0; ok && id < t->n_tokens; id++) {
         const size_t start = bytes.size;
@@ -53,7 +53,6 @@ static bool open_rwkv(struct text_tokenizer *t, struct base_error *err)
     for (uint32_t id = 0; ok && id < t->n_tokens; at += keys[id++].size) keys[id].bytes = at;
     ok = ok && text_trie_init(&r->tokens, keys, t->n_tokens, err);
     free(keys);
-    base_buffer_free(&bytes);
     return ok;
 }
 

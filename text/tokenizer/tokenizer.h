@@ -29,6 +29,8 @@ struct text_ids {
     size_t room;
 };
 #define TEXT_IDS_INIT ((struct text_ids){0})
+/* As BASE_LOCAL_BUFFER. */
+#define TEXT_LOCAL_IDS __attribute__((cleanup(text_ids_free))) struct text_ids
 bool text_ids_add(struct text_ids *ids, int32_t id, struct base_error *err);
 void text_ids_free(struct text_ids *ids);
 

@@ -1,5 +1,4 @@
-/* engine/cpu/op/op_norm.c: ops that normalize or sum rows: norm, rms_norm, l2_norm, group_norm,
- * sum_rows.
+/* engine/cpu/op/op_norm.c: ops that normalize or sum rows: norm, rms_norm, l2_norm, sum_rows.
  *
  * Arithmetic of a row x of n elements; sum and sum_sqr are those of engine/cpu/isa/vec.h, every
  * other operation is rounded once:
@@ -8,8 +7,6 @@
  *                  r = 1 / sqrt(sum_sqr(y) / n + eps);  y * r
  *     rms_norm     r = 1 / sqrt(sum_sqr(x) / n + eps);  x * r
  *     l2_norm      r = 1 / max(sqrt(sum_sqr(x)), eps);  x * r
- *     group_norm   as norm over all rows of a group: the sums of the rows are added in ascending
- *                  order, starting from +0
  *     sum_rows     sum(x)
  *
  * norm and rms_norm may have a weight and a bias, which only the simplifier adds: then (y * r) *
@@ -95,48 +92,6 @@ ENGINE_CPU_ROWS_OP(norm, engine_scratch_rows, norm_run);
 ENGINE_CPU_ROWS_OP(rms_norm, engine_scratch_rows, rms_norm_run);
 
 ENGINE_CPU_ROWS_OP(l2_norm, engine_scratch_rows, l2_norm_run);
-
-/* ---- group_norm: a[N][C][HW]; a group is ceil(C / n_groups) consecutive channels ---- */
-
-static void one_group(const struct engine_task *task, struct engine_tensor *dst,
-                      struct engine_piece at, int64_t first, int64_t last)
-{
-    const struct engine_vec *vec = &task->cpu->vec;
-    float *buffer = engine_scratch_buffer(task, dst->ne[0], 0),
-          n = (float)((last - first) * dst->ne[0]);
-    float sum = 0.0f, squares = 0.0f;
-    for (at.i1 = first; at.i1 < last; at.i1++) {
-        const float *x = engine_piece_load(task->cpu, dst->src[0], &at, buffer);
-        sum += vec->sum(at.n, x);
-    }
-    for (at.i1 = first; at.i1 < last; at.i1++) {
-        const float *x = engine_piece_load(task->cpu, dst->src[0], &at, buffer);
-        float *out = engine_piece_out(dst, &at);
-        vec->scale(at.n, x, 1.0f, -(sum / n), out);
-        squares += vec->sum_sqr(at.n, out);
-    }
-    float r = 1.0f / sqrtf(squares / n + dst->params.norm.eps);
-    for (at.i1 = first; at.i1 < last; at.i1++) {
-        float *out = engine_piece_out(dst, &at);
-        vec->scale_mul(at.n, out, r, NULL, out);
-    }
-}
-
-static void group_norm_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    int64_t size = (dst->ne[1] + dst->params.norm.n_groups - 1) / dst->params.norm.n_groups;
-    int64_t groups = (dst->ne[1] + size - 1) / size, first, last;
-    engine_task_rows(task, groups * dst->ne[2] * dst->ne[3], &first, &last);
-    for (int64_t k = first; k < last; k++) {
-        int64_t plane = k / groups, begin = k % groups * size;
-        int64_t end = begin + size < dst->ne[1] ? begin + size : dst->ne[1];
-        struct engine_piece at = {
-            .i2 = plane % dst->ne[2], .i3 = plane / dst->ne[2], .n = dst->ne[0]};
-        one_group(task, dst, at, begin, end);
-    }
-}
-
-ENGINE_CPU_ROWS_OP(group_norm, engine_scratch_rows, group_norm_run);
 
 /* ---- sum_rows ---- */
 
