@@ -301,8 +301,8 @@ struct quant_kernel {
 
     /* One column: out[r] = row r times the column, for all rows in *rows. */
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
-    /* Whether gemv multiplies listed rows, too: out[i] = row list[i] times the column. The rows of a
-     * step are prefetched during the one before. */
+    /* Whether gemv multiplies listed rows, too: out[i] = row list[i] times the column. The rows of
+     * a step are prefetched during the one before. */
     bool reads_lists;
     /* In a type's row: the rows of a step of gemv (0 means 1). In a filled table: that number, or 1
      * where the processor's policy is to multiply rows one by one. */

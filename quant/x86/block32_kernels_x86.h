@@ -52,7 +52,7 @@
     .gemv = NAME##_gemv_avx2, .reads_lists = true, .rows_per_step = QUANT_GEMV_ROWS
 #define QUANT_BLOCK32_AVX512(NAME, FEW)                                                            \
     .unpack = NAME##_unpack_avx512, .panel = &NAME##_panel, .gemv = NAME##_gemv_avx512,            \
-    .gemv_few = NAME##_gemv_few_avx512, .few_columns = (FEW), .reads_lists = true,             \
+    .gemv_few = NAME##_gemv_few_avx512, .few_columns = (FEW), .reads_lists = true,                 \
     .rows_per_step = QUANT_GEMV_ROWS
 
 #endif

@@ -201,16 +201,19 @@ quant_gemv32_few_avx512(struct quant_form32 form, quant_gemv32_fn *gemv, int64_t
     }
     struct quant_product512 product = {form, k / 32, a, 2};
     if (n_columns == 2) {
-        quant_gemv_groups(QUANT_GEMV_ROWS, 2, QUANT_ROWS_STRIDED, quant_eight_rows_avx512, &product, rows, out);
+        quant_gemv_groups(QUANT_GEMV_ROWS, 2, QUANT_ROWS_STRIDED, quant_eight_rows_avx512, &product,
+                          rows, out);
         return;
     }
     product.n_columns = 3;
     if (n_columns == 3) {
-        quant_gemv_groups(QUANT_GEMV_ROWS, 3, QUANT_ROWS_STRIDED, quant_eight_rows_avx512, &product, rows, out);
+        quant_gemv_groups(QUANT_GEMV_ROWS, 3, QUANT_ROWS_STRIDED, quant_eight_rows_avx512, &product,
+                          rows, out);
         return;
     }
     product.n_columns = 4;
-    quant_gemv_groups(QUANT_GEMV_ROWS, 4, QUANT_ROWS_STRIDED, quant_eight_rows_avx512, &product, rows, out);
+    quant_gemv_groups(QUANT_GEMV_ROWS, 4, QUANT_ROWS_STRIDED, quant_eight_rows_avx512, &product,
+                      rows, out);
 }
 
 #endif
