@@ -308,7 +308,10 @@ struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_ten
  *
  * engine_choose_far_keys adds the slots of a second range, the near keys, after the chosen ones:
  * near_ranges and near_tables, of at most n_near positions, which K includes. There is one list; q,
- * k_cache and weights may be NULL together, and then all positions of the range are chosen. */
+ * k_cache and weights may be NULL together, and then all positions of the range are chosen. With
+ * n_each, position j of the range stands for the near positions j n_each .. (j + 1) n_each - 1: their
+ * slots are listed if it is chosen (K = min(n_used * block, positions) * n_each + n_near), and the
+ * near keys are those of the near range after the last of them. */
 /* clang-format on */
 enum { ENGINE_RANGE = 4 };
 struct engine_tensor *engine_choose_keys(struct engine_graph *g, struct engine_tensor *q,
@@ -330,7 +333,8 @@ engine_choose_far_keys(struct engine_graph *g, struct engine_tensor *q,
  *   ranges   I32 [T][4]              {table, first, end, _}: the block's positions; first >= end:
  *                                    the token ends none, and its result is zeros
  *   tables   I32 [tables][positions] block tables
- *   ape      F32 [ratio][W]          is added to the scores of position j of a block
+ *   ape      F32 [ratio][W]          is added to the scores of position j of a block; NULL if rows
+ *                                    have no scores: the result is the mean of the values
  *   result   F32 [T][D]              W = D: sum over j of softmax(scores)_j values_j, channel by
  *                                    channel
  *

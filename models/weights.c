@@ -10,8 +10,8 @@
 enum { COPY_ALIGN = 64 };
 
 /* The form in which a tensor is bound: as in the file, as F32, as transposed F32, as F32 without
- * dimensions of 1, or as in the file, I32. */
-enum form { AS_IT_IS, AS_FLOATS, AS_TAPS, AS_SLICES, AS_IDS };
+ * dimensions of 1, or as in the file, I32 or I64. */
+enum form { AS_IT_IS, AS_FLOATS, AS_TAPS, AS_SLICES, AS_IDS, AS_LONGS };
 
 struct binder {
     struct model_weights *w;
@@ -106,8 +106,10 @@ static bool check_shape(struct binder *b, const struct gguf_tensor *t, const cha
                             (unsigned long long)t->ne[2], (unsigned long long)t->ne[1],
                             (unsigned long long)t->ne[0], (long long)ne[2], (long long)ne[1],
                             (long long)ne[0]);
+    const bool is_ids = form == AS_IDS || form == AS_LONGS;
+    const struct quant_type *ids = quant_type_by_id(form == AS_LONGS ? QUANT_I64 : QUANT_I32);
     const bool computes = t->type->act || quant_type_plain(t->type);
-    if (form == AS_IDS ? t->type->id != QUANT_I32 : !computes)
+    if (is_ids ? t->type != ids : !computes)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "tensors of type %s are not supported in computations", t->type->name);
     return true;
@@ -179,11 +181,12 @@ static bool bind(struct binder *b, const char *name, const int64_t ne[3], enum f
     if (!mark_used(b, t, name)) return false;
     const struct quant_type *type = t->type;
     const void *data = t->data;
-    const bool is_floats = form != AS_IT_IS && form != AS_IDS;
+    const bool is_ids = form == AS_IDS || form == AS_LONGS;
+    const bool is_floats = form != AS_IT_IS && !is_ids;
     if (is_floats && !type->act)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "a vector of type %s is not supported", type->name);
-    if (!type->act && form != AS_IDS) {
+    if (!type->act && !is_ids) {
         type = quant_type_plain(type);
         data = separate(b, t, name);
         if (!data) return false;
@@ -379,12 +382,14 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const bool is_pointer = row->kind == MODEL_VECTOR || row->kind == MODEL_TAPS ||
                             row->kind == MODEL_BIAS || row->kind == MODEL_SCALE ||
                             row->kind == MODEL_MATRIX || row->kind == MODEL_SLICES ||
-                            row->kind == MODEL_IDS;
-    const bool is_vector = row->kind == MODEL_NORM ||
-                           (is_pointer && row->kind != MODEL_MATRIX && row->kind != MODEL_IDS);
+                            row->kind == MODEL_IDS || row->kind == MODEL_LONGS;
+    const bool is_vector =
+        row->kind == MODEL_NORM || (is_pointer && row->kind != MODEL_MATRIX &&
+                                    row->kind != MODEL_IDS && row->kind != MODEL_LONGS);
     const enum form form = row->kind == MODEL_TAPS     ? AS_TAPS
                            : row->kind == MODEL_SLICES ? AS_SLICES
                            : row->kind == MODEL_IDS    ? AS_IDS
+                           : row->kind == MODEL_LONGS  ? AS_LONGS
                            : is_vector                 ? AS_FLOATS
                                                        : AS_IT_IS;
     char name[MODEL_TENSOR_NAME];
@@ -557,10 +562,12 @@ bool model_weights_bind(struct model_weights *w, struct model_params *p,
     bool done = w->tensors && w->place && w->copies && b.used;
     done = done ? model_rows_visit(p, bind_row, &b) && check_left_over(&b)
                 : base_fail(err, BASE_NO_MEMORY, "no memory for the tensor table");
-    /* A file has at least one of the two: read_vocab has checked it. */
-    if (done && !p->ends.output.weight)
+    /* A file has at least one of the two: read_vocab has checked it. A drafter may lack them. */
+    const bool shares = done && !p->arch->drafter;
+    const bool ties = shares || (done && p->drafter.block && p->ends.token_embd);
+    if (ties && !p->ends.output.weight)
         p->ends.output.weight = share(w, p->ends.token_embd, p->ends.place);
-    if (done && !p->ends.token_embd) p->ends.token_embd = share(w, p->ends.output.weight, NULL);
+    if (shares && !p->ends.token_embd) p->ends.token_embd = share(w, p->ends.output.weight, NULL);
     done = done && upload(w, err);
     free(b.used);
     if (!done) model_weights_free(w);
