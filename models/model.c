@@ -26,7 +26,8 @@ static void collect_facts(struct model *m)
                                     .n_pooled = model_pool_size(p, false),
                                     .n_rank = model_pool_size(p, true)};
     m->facts.placed_bytes = m->weights.placed_bytes;
-    m->facts.copied_bytes = m->weights.copied_bytes;
+    m->facts.copied_bytes = m->weights.column_bytes;
+    m->facts.row_bytes = m->weights.row_bytes;
     m->facts.shifted = p->shifted;
     m->facts.mask_id = p->mask_id;
     memcpy(m->facts.n_unused, m->weights.n_unused, sizeof m->facts.n_unused);

@@ -30,7 +30,8 @@ struct model_facts { /* what callers may read of a model */
     uint32_t n_vocab, n_ctx_train, n_layer, n_embd, n_head, n_head_kv;
     uint64_t n_params, weight_bytes;
     uint64_t placed_bytes; /* of the weights that only other places than 0 read */
-    uint64_t copied_bytes; /* of copies of rows or columns that were made, or planned */
+    uint64_t copied_bytes; /* of copies by columns that were made, or planned */
+    uint64_t row_bytes;    /* of copies of cold rows, instead of which the file is not read again */
     bool has_mtp;          /* the file has an MTP layer: model_seq_draft works */
     bool writes;           /* token by token; encoders have no logits */
     int32_t start_id; /* sequences begin with a text for an encoder, then this token; -1: none */

@@ -335,7 +335,7 @@ static bool bind_columns(struct binder *b, const struct model_tensor_row *row, c
     if (t && !mark_used(b, t, name)) return false;
     if (!zeros || (b->place && b->place->index > 0)) return true;
     if (!t && b->p->makes_columns && has_form) data = make_columns(b, w, bytes);
-    if (!t && has_form && (data || b->p->plans_columns)) b->w->copied_bytes += bytes;
+    if (!t && has_form && (data || b->p->plans_columns)) b->w->column_bytes += bytes;
     if (!data) return base_goes_on(b->err);
     struct engine_tensor *tensor = new_tensor(b);
     if (!engine_tensor_init(tensor, quant_type_by_id(QUANT_I8), 1, (int64_t[]){(int64_t)bytes},
@@ -364,8 +364,7 @@ static char *copy_rows(struct binder *b, const struct engine_tensor *w, const ui
                        uint64_t n)
 {
     uint64_t bytes = n * (uint64_t)w->nb[1], size; /* less than the file has */
-    b->w->copied_bytes += bytes;
-    b->w->placed_bytes += bytes; /* the file's are not read again */
+    b->w->row_bytes += bytes;
     if (b->w->plans_rows) return NULL;
     char *data = base_align_up(bytes, COPY_ALIGN, &size) ? aligned_alloc(COPY_ALIGN, size) : NULL;
     if (!data) {
@@ -428,8 +427,8 @@ static bool bind_parts(struct binder *b, const struct model_tensor_row *row, str
     parts->divided = true;
     if (row->cut == MODEL_CUT_NONE) return true;
     if (row->cut == MODEL_CUT_HOT && n != hot->n)
-        return base_fail_at(b->err, BASE_USAGE, w->name, -1,
-                            "has %u rows, but %u activations were counted", n, hot->n);
+        return base_fail(b->err, BASE_USAGE, "%s has %u rows, but %u activations were counted",
+                         w->name, n, hot->n);
     if (row->cut == MODEL_CUT_HOT && !l->order && !bind_order(b, l)) return false;
     if (row->cut == MODEL_CUT_HOT)
         return bind_part(b, w, 0, 0, hot->n_hot, hot->row, l->place, parts) &&
