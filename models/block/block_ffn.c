@@ -18,9 +18,9 @@ struct ffn {
     struct engine_tensor *act_scales; /* [F]: divisors of the activation's output; or NULL */
     struct model_linear down, down_t; /* E x F */
     struct model_parts gate_parts, up_parts, down_parts;
-    float alpha_p, alpha_n, beta;     /* parameters of xIELU */
-    float threshold;                  /* rows with a lower score of the predictor are zero */
-    float clamp;                      /* bound of gated units; 0: none */
+    float alpha_p, alpha_n, beta; /* parameters of xIELU */
+    float threshold;              /* rows with a lower score of the predictor are zero */
+    float clamp;                  /* bound of gated units; 0: none */
 };
 
 #define AT(member) MODEL_AT(struct ffn, member)
@@ -271,7 +271,7 @@ static struct engine_tensor *build_down(const struct model_builder *b, const str
     struct engine_tensor *y[2] = {NULL, NULL};
     for (int i = 0; i < 2; i++) {
         engine_graph_set_place(b->g, place_of(b, i));
-        if (f->down_parts.n[i]) y[i] = engine_mul_mat(b->g, f->down_parts.weight[i], x);
+        if (f->down_parts.n[i]) y[i] = model_linear_of(b, f->down_parts.weight[i], x);
     }
     engine_graph_set_place(b->g, b->layer->place);
     return model_linear_finish(b, &f->down, MODEL_IN_FFN, join(b, y[0], y[1]));
