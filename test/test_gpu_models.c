@@ -33,7 +33,7 @@ static const char *const names[WHERES] = {"here", "half", "layers", "all", "divi
 
 /* Which rows of networks are on the GPU for DIVIDED: of layer 0 two of three, of layer 1 all, of
  * layer 2 none, and so on. */
-enum { CUT_LAYERS = 16, MOST_ROWS = 1024 };
+enum { CUT_LAYERS = 64, MOST_ROWS = 1024 };
 
 static const struct model_hot *cut(const struct support_model *m)
 {
