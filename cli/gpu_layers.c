@@ -139,7 +139,8 @@ static bool measure(const struct measurement *of, uint32_t n, uint64_t *bytes,
     struct engine *engine = engine_new(&o, err);
     if (engine) at.place = engine_add_place(engine, &engine_backend_gpu_plan, &plan, err);
     if (at.place) model = model_open(of->m->file, engine, &at, err);
-    if (model) s = model_session_new(model, of->options, err);
+    if (model && cli_adapters_apply(&of->m->adapters, model, err))
+        s = model_session_new(model, of->options, err);
     const uint32_t n_batch = s ? model_session_n_batch(s) : 0;
     const bool ok = s && model_session_plan(s, 2 * (uint64_t)n_batch, &here, err) &&
                     model_session_plan_batch(s, n_batch, &here, err) &&
@@ -198,8 +199,8 @@ static bool choose(struct cli_model *m, const struct model_session_options *opti
     uint64_t bytes;
     const uint32_t all = model_facts(m->model)->n_layer + model_facts(m->model)->has_mtp;
     *n = g->n_layers < all ? g->n_layers : all;
-    if (m->adapters.count)
-        return base_fail(err, BASE_USAGE, "adapters and control vectors need the processor");
+    if (m->gpu.counts.n && model_adapter_count(m->model))
+        return base_fail(err, BASE_USAGE, "--cpu-cold divides matrices, so adapters cannot act");
     if (g->gpu && m->gpu.at.n_layers == 0 && !engine_gpu_read_facts(g->gpu, &facts, err))
         return false;
     if (m->gpu.at.n_layers == 0) m->gpu.room = facts.free - facts.free / SPARE;
@@ -229,7 +230,7 @@ bool cli_gpu_place(struct cli_model *m, const struct model_session_options *opti
     at->output = n > 0;
     m->model = model_open(m->file, m->engine, n ? at : NULL, err);
     if (!m->model) base_error_set_file(err, gguf_path(m->file));
-    return m->model != NULL;
+    return m->model && cli_adapters_apply(&m->adapters, m->model, err);
 }
 
 uint32_t cli_gpu_layers(const struct cli_model *m)

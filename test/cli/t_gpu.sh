@@ -82,14 +82,35 @@ infer logits $m -p abc --gpu all --blas
 status 2
 err_line '^infer: --gpu: --blas is for the processor alone$'
 
-begin adapters_need_the_processor
-"${INFER%/*}/test/tool_make_adapter" "$work/m.gguf" "$work/a.gguf" || bad 'no adapter'
-gpu logits $m -p abc -o "$work/logits" --gpu 1 --lora "$work/a.gguf"
-status 2
-err_line '^infer: --gpu: adapters and control vectors need the processor$'
-arguments="logits $m -p abcdefgh -o - --lora $work/a.gguf"
-same --gpu auto
-err_line '^infer: no layer is on the GPU: adapters'
+begin adapters_and_control_vectors_act_on_layers_there
+make_adapter=${INFER%/*}/test/tool_make_adapter
+"$make_adapter" "$work/m.gguf" "$work/a.gguf" rank=4 alpha=8 || bad 'no adapter'
+"$make_adapter" "$work/m.gguf" "$work/b.gguf" rank=2 alpha=2 seed=2 type=F16 only=attn || bad 'no adapter'
+"$make_adapter" "$work/moe.gguf" "$work/c.gguf" rank=4 alpha=8 type=BF16 || bad 'no adapter of experts'
+python3 - "$work/v.gguf" <<'PY'
+import struct, sys
+def text(s): return struct.pack("<Q", len(s)) + s
+head = b"GGUF" + struct.pack("<IQQ", 3, 3, 1)
+head += text(b"general.architecture") + struct.pack("<I", 8) + text(b"controlvector")
+for layer in (1, 2, 3): # F32 [32]
+    head += text(b"direction.%d" % layer) + struct.pack("<IQIQ", 1, 32, 0, 128 * (layer - 1))
+head += bytes(-len(head) % 32)
+open(sys.argv[1], "wb").write(head + struct.pack("<96f", *(i % 7 - 3 for i in range(96))))
+PY
+infer logits $m -p abcdefgh -o -
+cp "$work/out" "$work/plain"
+for words in "--lora $work/a.gguf --lora $work/b.gguf:0.5" "--control-vector $work/v.gguf --control-vector-scaled $work/v.gguf:0.5:2-3" \
+    "--lora $work/a.gguf --control-vector $work/v.gguf:2"; do
+    arguments="logits $m -p abcdefgh -o - $words"
+    for n in 2 all auto; do same --gpu $n; done
+    cmp -s "$work/out" "$work/plain" && bad "$words: no effect"
+done
+arguments="logits -m $work/moe.gguf -p ab -o - --lora $work/c.gguf"
+for words in '--gpu all' '--gpu 1' '--gpu all --cpu-moe'; do same $words; done
+printf '{"prompt":"abc"}\n{"prompt":"abcd","lora":["a.gguf"]}\n{"prompt":"abc","lora":["a:0.5","b"]}\n' >"$work/lines"
+input=$work/lines arguments="batch $m --lora $work/a.gguf --lora $work/b.gguf:0 -n 3 --temp 0"
+same --gpu all
+input=
 
 begin every_command_gives_the_same_bytes
 printf '%s\n' 'Some words.' 'Others.' 'A third' >"$work/lines"
@@ -168,6 +189,10 @@ status 2
 err_line 'blk.0.ffn_[a-z]*.weight has 32 rows, but 1024 activations were counted$'
 infer logits $m -p abc -o "$work/logits" --cpu-cold "$work/cold"
 status 2
+"$make_adapter" "$work/relu.gguf" "$work/d.gguf" rank=4 || bad 'no adapter'
+gpu logits -m "$work/relu.gguf" -p abc -o "$work/logits" --gpu all --cpu-cold "$work/cold" --lora "$work/d.gguf"
+status 2
+err_line '^infer: --gpu: --cpu-cold divides matrices, so adapters cannot act$'
 
 begin drafts_and_stored_prompts_work
 arguments="run $m -p abcabcabc -n 8 --temp 0 --draft ngram"
