@@ -348,7 +348,7 @@ static bool bind_columns(struct binder *b, const struct model_tensor_row *row, c
 
 /* ---- Linears in two places ---- */
 
-enum { STAGE_BYTES = 1 << 20, SHARE_ROWS = 32 };
+enum { STAGE_BYTES = 1 << 18, SHARE_ROWS = 32 };
 
 /* Copies n rows of w, whose numbers are in row[], to `to`, adjacent. */
 static void gather(const struct engine_tensor *w, const uint32_t *row, uint64_t n, char *to)
