@@ -166,6 +166,7 @@ static bool read_layers(struct cli_activations *a, const struct gguf_file *file,
 bool cli_activations_read(struct cli_activations *a, const char *path, uint32_t n_layers,
                           struct base_error *err)
 {
+    *a = (struct cli_activations){0};
     struct gguf_file *file = gguf_open(path, err);
     const bool ok = file && allocate(a, n_layers, err) && read_layers(a, file, err) && rank(a, err);
     gguf_close(file);
