@@ -123,7 +123,7 @@ static bool make_panels(struct opener *o, struct model_adapter_part *part,
 static bool is_table(const struct model_params *p, const struct engine_tensor *w)
 {
     return (w == p->ends.token_embd && strcmp(w->name, "output.weight") != 0) ||
-           w == p->ends.per_layer_embd || w == p->ends.positions;
+           w == p->ends.per_layer_embd || w == p->ends.positions || w == p->ends.ngram_embd;
 }
 
 /* Whether w is the table in the place of the output, which multiplies it: an adapter of the table
