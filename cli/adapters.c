@@ -50,6 +50,13 @@ static bool parse(const char *text, bool is_vector, struct cli_adapter *a, struc
 
 /* ---- Opening ---- */
 
+static bool apply(const struct cli_adapter *item, struct model *model, struct base_error *err)
+{
+    return item->is_vector
+               ? model_steer(model, item->file, item->scale, item->first, item->last, err)
+               : model_adapter_add(model, item->file, item->scale, err);
+}
+
 static bool open_one(struct cli_adapters *a, const char *text, bool is_vector, struct model *model,
                      struct base_error *err)
 {
@@ -60,8 +67,14 @@ static bool open_one(struct cli_adapters *a, const char *text, bool is_vector, s
         base_error_set_file(err, item->path);
         return false;
     }
-    return is_vector ? model_steer(model, item->file, item->scale, item->first, item->last, err)
-                     : model_adapter_add(model, item->file, item->scale, err);
+    return apply(item, model, err);
+}
+
+bool cli_adapters_apply(const struct cli_adapters *a, struct model *model, struct base_error *err)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if (!apply(&a->item[i], model, err)) return false;
+    return true;
 }
 
 bool cli_adapters_open(struct cli_adapters *a, const struct cli_values *values, struct model *model,

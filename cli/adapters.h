@@ -22,6 +22,8 @@ struct cli_adapters {
  * has closed the model, also after a failure. */
 bool cli_adapters_open(struct cli_adapters *a, const struct cli_values *values, struct model *model,
                        struct base_error *err);
+/* Adds what was opened to another model of the same file. */
+bool cli_adapters_apply(const struct cli_adapters *a, struct model *model, struct base_error *err);
 void cli_adapters_close(struct cli_adapters *a);
 
 /* Writes the scale of each of the model's adapters for the list of one text: NAME[:SCALE], where

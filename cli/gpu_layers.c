@@ -4,10 +4,14 @@
 #include "cli/system.h"
 #include "cli/user_folder.h"
 #include "generate/draft.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPARE = 32 /* one part of the free memory is for what the driver needs itself */ };
+enum {
+    SPARE = 32, /* one part of the free memory is for what the driver needs itself */
+    SHARES = 64 /* steps of the share of hot rows */
+};
 
 /* ---- The device ---- */
 
@@ -91,6 +95,10 @@ bool cli_gpu_join(struct cli_model *m, const struct cli_values *values, struct b
     const struct cli_gpu *g = m->gpu.device = values->device;
     if (!g) return true;
     m->gpu.at.experts_here = values->cpu_moe;
+    m->gpu.given_share = (double)values->hot_share;
+    if (values->cpu_cold && !cli_activations_read(&m->gpu.counts, values->cpu_cold,
+                                                  model_facts(m->model)->n_layer, err))
+        return false;
     m->gpu.at.place = values->plan
                           ? engine_add_place(m->engine, &engine_backend_gpu_plan, &m->gpu.plan, err)
                           : engine_add_place(m->engine, &engine_backend_gpu, g->gpu, err);
@@ -98,10 +106,18 @@ bool cli_gpu_join(struct cli_model *m, const struct cli_values *values, struct b
 }
 
 struct measurement {
-    const struct cli_model *m;
+    struct cli_model *m;
     const struct model_session_options *options;
     bool drafts;
 };
+
+/* Makes a share of the rows of the last n layers hot, with --cpu-cold. */
+static void choose_rows(struct cli_model *m, uint32_t n, double share)
+{
+    const uint32_t all = model_facts(m->model)->n_layer + model_facts(m->model)->has_mtp;
+    if (m->gpu.counts.n) cli_activations_choose(&m->gpu.counts, n < all ? all - n : 0, share);
+    m->gpu.at.hot = m->gpu.counts.hot;
+}
 
 /* Computes the bytes that a session and n layers need on a GPU: weights, states, and the graphs of
  * long prompts, of single tokens and of drafts. Fails with BASE_USAGE if it lacks an op. */
@@ -110,8 +126,10 @@ static bool measure(const struct measurement *of, uint32_t n, uint64_t *bytes,
 {
     struct engine_options o = of->m->engine->options;
     struct engine_gpu_plan plan = {0};
-    struct model_placement at = {
-        .n_layers = n, .output = true, .experts_here = of->m->gpu.at.experts_here};
+    struct model_placement at = {.n_layers = n,
+                                 .output = true,
+                                 .experts_here = of->m->gpu.at.experts_here,
+                                 .hot = of->m->gpu.at.hot};
     struct model *model = NULL;
     struct model_session *s = NULL;
     uint64_t here;
@@ -120,7 +138,8 @@ static bool measure(const struct measurement *of, uint32_t n, uint64_t *bytes,
     struct engine *engine = engine_new(&o, err);
     if (engine) at.place = engine_add_place(engine, &engine_backend_gpu_plan, &plan, err);
     if (at.place) model = model_open(of->m->file, engine, &at, err);
-    if (model) s = model_session_new(model, of->options, err);
+    if (model && cli_adapters_apply(&of->m->adapters, model, err))
+        s = model_session_new(model, of->options, err);
     const uint32_t n_batch = s ? model_session_n_batch(s) : 0;
     const bool ok = s && model_session_plan(s, 2 * (uint64_t)n_batch, &here, err) &&
                     model_session_plan_batch(s, n_batch, &here, err) &&
@@ -138,6 +157,7 @@ static bool fit(const struct measurement *of, uint64_t room, uint32_t *n, struct
     uint32_t least = 0, most = *n;
     for (uint32_t k = most; least < most; k = least + (most - least + 1) / 2) {
         uint64_t bytes;
+        choose_rows(of->m, k, 0);
         if (!measure(of, k, &bytes, err)) return false;
         if (bytes <= room)
             least = k;
@@ -146,6 +166,27 @@ static bool fit(const struct measurement *of, uint64_t room, uint32_t *n, struct
     }
     *n = least;
     return least > 0 || base_fail(err, BASE_USAGE, "its free memory has no room for a layer");
+}
+
+/* Chooses the hot rows of n layers: the given share, or the largest that fits. */
+static bool fit_rows(const struct measurement *of, uint64_t room, uint32_t n,
+                     struct base_error *err)
+{
+    struct cli_model_gpu *g = &of->m->gpu;
+    uint32_t least = 0, most = SHARES;
+    for (uint32_t k = most; g->given_share == 0 && least < most;
+         k = least + (most - least + 1) / 2) {
+        uint64_t bytes;
+        choose_rows(of->m, n, (double)k / SHARES);
+        if (!measure(of, n, &bytes, err)) return false;
+        if (bytes <= room)
+            least = k;
+        else
+            most = k - 1;
+    }
+    g->share = g->given_share > 0 ? g->given_share : (double)least / SHARES;
+    choose_rows(of->m, n, g->share);
+    return true;
 }
 
 static bool choose(struct cli_model *m, const struct model_session_options *options, bool drafts,
@@ -157,13 +198,15 @@ static bool choose(struct cli_model *m, const struct model_session_options *opti
     uint64_t bytes;
     const uint32_t all = model_facts(m->model)->n_layer + model_facts(m->model)->has_mtp;
     *n = g->n_layers < all ? g->n_layers : all;
-    if (m->adapters.count)
-        return base_fail(err, BASE_USAGE, "adapters and control vectors need the processor");
-    if (!g->fits) return measure(&of, *n, &bytes, err);
+    if (m->gpu.counts.n && model_adapter_count(m->model))
+        return base_fail(err, BASE_USAGE, "--cpu-cold divides matrices, so adapters cannot act");
     if (g->gpu && m->gpu.at.n_layers == 0 && !engine_gpu_read_facts(g->gpu, &facts, err))
         return false;
     if (m->gpu.at.n_layers == 0) m->gpu.room = facts.free - facts.free / SPARE;
-    return fit(&of, m->gpu.room, n, err);
+    choose_rows(m, *n, 0);
+    if (!(g->fits ? fit(&of, m->gpu.room, n, err) : measure(&of, *n, &bytes, err))) return false;
+    /* Without a GPU (--plan) all rows fit. */
+    return m->gpu.counts.n == 0 || fit_rows(&of, facts.free ? m->gpu.room : UINT64_MAX, *n, err);
 }
 
 bool cli_gpu_place(struct cli_model *m, const struct model_session_options *options, bool drafts,
@@ -171,6 +214,7 @@ bool cli_gpu_place(struct cli_model *m, const struct model_session_options *opti
 {
     struct base_error why = BASE_ERROR_INIT;
     struct model_placement *at = &m->gpu.at;
+    const double share = m->gpu.share;
     uint32_t n;
     if (!m->gpu.device) return true;
     if (!choose(m, options, drafts, &n, &why)) {
@@ -179,13 +223,13 @@ bool cli_gpu_place(struct cli_model *m, const struct model_session_options *opti
         cli_note("no layer is on the GPU: %s", why.text);
         n = 0;
     }
-    if (n == at->n_layers) return true;
+    if (n == at->n_layers && share == m->gpu.share) return true;
     model_close(m->model);
     at->n_layers = n;
     at->output = n > 0;
     m->model = model_open(m->file, m->engine, n ? at : NULL, err);
     if (!m->model) base_error_set_file(err, gguf_path(m->file));
-    return m->model != NULL;
+    return m->model && cli_adapters_apply(&m->adapters, m->model, err);
 }
 
 uint32_t cli_gpu_layers(const struct cli_model *m)
@@ -199,12 +243,17 @@ void cli_gpu_add_json(const struct cli_model *m, struct base_buffer *out)
     if (!m->gpu.device) return;
     base_buffer_add_text(out, ",\"gpu\":{");
     base_buffer_add_string(out, "name", m->gpu.device->facts.name);
-    base_buffer_add_format(out, ",\"layers\":%u}", cli_gpu_layers(m));
+    base_buffer_add_format(out, ",\"layers\":%u", cli_gpu_layers(m));
+    if (m->gpu.counts.n) base_buffer_add_format(out, ",\"hot_share\":%.6g", m->gpu.share);
+    base_buffer_add_text(out, "}");
 }
 
 void cli_gpu_note(const struct cli_model *m)
 {
+    char hot[64] = "";
+    if (m->gpu.counts.n)
+        snprintf(hot, sizeof hot, ", %.0f %% of the rows of their networks", 100 * m->gpu.share);
     if (m->gpu.device)
-        cli_note("%s: %u of %u layers", m->gpu.device->facts.name, cli_gpu_layers(m),
-                 model_facts(m->model)->n_layer);
+        cli_note("%s: %u of %u layers%s", m->gpu.device->facts.name, cli_gpu_layers(m),
+                 model_facts(m->model)->n_layer, hot);
 }

@@ -24,7 +24,7 @@ void cli_gpu_close(struct cli_values *values);
 /* Returns what cli_sandbox_close must allow: CLI_SANDBOX_GPU or 0. */
 unsigned cli_gpu_allows(const struct cli_values *values);
 
-/* Adds the GPU to the model's engine, before it is opened. */
+/* Adds the GPU to the engine of an open model, and reads the counts of --cpu-cold. */
 bool cli_gpu_join(struct cli_model *m, const struct cli_values *values, struct base_error *err);
 
 /* Chooses the layers for sessions of `options`, `drafts` with draft tokens, and opens the model
@@ -35,7 +35,8 @@ bool cli_gpu_place(struct cli_model *m, const struct model_session_options *opti
 /* Returns how many of the model's layers are on the GPU. */
 uint32_t cli_gpu_layers(const struct cli_model *m);
 
-/* Appends a member with the GPU's name and its number of layers; without a GPU nothing. */
+/* Appends a member with the GPU's name, its number of layers, and with --cpu-cold the share of hot
+ * rows; without a GPU nothing. */
 void cli_gpu_add_json(const struct cli_model *m, struct base_buffer *out);
 
 /* -v: prints which layers are on the GPU. */

@@ -75,9 +75,10 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
     if (values->isa && !cpu_level_by_name(values->isa, &o.level))
         return base_fail_at(err, BASE_USAGE, "--isa", -1, "'%s' is not a level", values->isa);
     m->engine = engine_new(&o, err);
-    if (!m->engine || !cli_gpu_join(m, values, err)) return false;
+    if (!m->engine) return false;
     m->model = model_open(m->file, m->engine, NULL, err);
     if (!m->model) base_error_set_file(err, gguf_path(m->file));
+    if (m->model && !cli_gpu_join(m, values, err)) return false;
     if (m->model && o.predicts && model_facts(m->model)->n_predictors == 0)
         return base_fail_at(err, BASE_USAGE, "--sparse", -1,
                             "predict: the model has no predictor (fc1 and fc2, in files of "
@@ -233,6 +234,7 @@ void cli_model_close(struct cli_model *m)
     cli_drafter_close(&m->drafter);
     model_close(m->model);
     cli_adapters_close(&m->adapters);
+    cli_activations_free(&m->gpu.counts);
     engine_free(m->engine);
     text_tokenizer_close(m->tokenizer);
     gguf_close(m->file);

@@ -3,6 +3,7 @@
 #ifndef CLI_LOAD_H
 #define CLI_LOAD_H
 
+#include "cli/activations.h"
 #include "cli/adapters.h"
 #include "cli/draft_file.h"
 #include "cli/expert_stream.h"
@@ -16,8 +17,10 @@
 struct cli_model_gpu {
     const struct cli_gpu *device; /* NULL: the engine has no GPU */
     struct model_placement at;
-    struct engine_gpu_plan plan; /* with --plan: the bytes there */
-    uint64_t room;               /* bytes that were free before its first layers */
+    struct engine_gpu_plan plan;   /* with --plan: the bytes there */
+    uint64_t room;                 /* bytes that were free before its first layers */
+    struct cli_activations counts; /* of --cpu-cold; n 0: none */
+    double share, given_share;     /* of its layers' rows that are hot; --hot-share, 0: not given */
 };
 
 struct cli_model {

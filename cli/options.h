@@ -57,7 +57,9 @@ struct cli_values {
         models, control_vector;
     int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride;
     const char *gpu;
-    bool cpu_moe;
+    bool cpu_moe, activations;
+    const char *cpu_cold;
+    float hot_share;
     struct cli_gpu *device; /* of --gpu (cli/gpu_layers.h); NULL: none */
     int64_t gpu_device;
     int64_t cache_size, older, connections, retries, timeout;

@@ -40,10 +40,13 @@ struct engine_backend {
      * may be NULL. */
     void (*prepare)(struct engine_plan *plan, struct engine_segment *segment);
     void (*forget)(struct engine_segment *segment);
-    /* Runs all steps of a segment; no allocation on place 0. BASE_INTERRUPTED when
-     * base/interrupt.h's flag is set. */
+    /* Runs or starts all steps of a segment; no allocation on place 0. BASE_INTERRUPTED when
+     * base/interrupt.h's flag is set. A device that starts them does them in the order of the calls
+     * for its place; read, and `wait`, return when they are done. */
     bool (*run)(const struct engine_plan *plan, const struct engine_segment *segment,
                 const struct engine *engine, struct base_error *err);
+    /* Fails if a call for the place failed before; NULL: run has returned all errors. */
+    bool (*wait)(const struct engine_place *place, struct base_error *err);
 
     /* See engine/kv.h; kv_form does not set `bytes`. */
     struct engine_kv_form (*kv_form)(enum engine_kv_q16 what, const struct quant_type *type,

@@ -10,7 +10,8 @@
  *
  * Segments: consecutive steps of one place. A source in another place is copied before the segment
  * of its first reader, once for all readers until its memory is written again; outputs are copied
- * to place 0 at the end. With one place there is one segment and no copy.
+ * to place 0 at the end. A copy to place 0 waits for a device, so its reader begins a segment, and
+ * the steps before it run while the device works. With one place there is one segment and no copy.
  *
  *     place 0    ids  embedding            .copy.            logits of the output product
  *                          |copy              ^
@@ -211,11 +212,26 @@ static void begin_segment(struct planner *p, int place)
         .place = place_at(p, place), .first_step = plan->n_steps, .first_copy = plan->n_copies};
 }
 
+/* Whether a node of place 0 reads what another device computes and no segment has copied yet. */
+static bool waits(const struct planner *p, const struct engine_tensor *t)
+{
+    bool missing = false;
+    for (int k = 0; k < ENGINE_MAX_SRC && engine_tensor_place(t) == 0; k++) {
+        const struct engine_tensor *root = t->src[k] ? engine_tensor_root(t->src[k]) : NULL;
+        bool found = !root || engine_tensor_place(root) == 0 || !root->op;
+        for (int i = 0; !found && i < p->n_copied; i++)
+            found = p->copied[i]->src[0] == root && engine_tensor_place(p->copied[i]) == 0;
+        missing |= !found;
+    }
+    return missing;
+}
+
 static bool add_step(struct planner *p, struct engine_tensor *t, struct base_error *err)
 {
     struct engine_plan *plan = p->plan;
     const int place = engine_tensor_place(t);
-    if (plan->n_segments == 0 || plan->segments[plan->n_segments - 1].place->index != place)
+    if (plan->n_segments == 0 || plan->segments[plan->n_segments - 1].place->index != place ||
+        waits(p, t))
         begin_segment(p, place);
     const struct engine_backend *backend = place_at(p, place)->backend;
     if (engine_updated(t) && engine_tensor_place(engine_updated(t)) != place)
@@ -498,6 +514,10 @@ bool engine_plan_run(const struct engine_plan *plan, const struct engine *engine
         for (int c = 0; c < segment->n_copies; c++)
             run_copy(&plan->copies[segment->first_copy + c]);
         if (!segment->place->backend->run(plan, segment, engine, err)) return false;
+    }
+    for (int i = 1; i < engine->n_places; i++) {
+        const struct engine_place *place = &engine->place[i];
+        if (place->backend->wait && !place->backend->wait(place, err)) return false;
     }
     return true;
 }

@@ -7,7 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PANEL = ENGINE_LOW_RANK_PANEL, MAX_RANK = 1 << 14, NAME_ROOM = MODEL_TENSOR_NAME + 16 };
+enum {
+    PANEL = ENGINE_LOW_RANK_PANEL,
+    MAX_RANK = 1 << 14,
+    ALIGN = 64,
+    NAME_ROOM = MODEL_TENSOR_NAME + 16
+};
 
 struct opener {
     struct model *m;
@@ -104,13 +109,14 @@ static bool make_panels(struct opener *o, struct model_adapter_part *part,
     float *row = malloc(b->ne[0] * sizeof *row);
     uint64_t room = 0;
     if (row && base_align_up(bytes, 64, &room) && base_add(room, 64, &room))
-        part->b.data = aligned_alloc(64, room);
-    if (part->b.data) {
-        memset(part->b.data, 0, room);
-        fill_panels(b, type, row, part->b.data);
+        part->panels = aligned_alloc(64, room);
+    part->b.data = part->panels;
+    if (part->panels) {
+        memset(part->panels, 0, room);
+        fill_panels(b, type, row, part->panels);
     }
     free(row);
-    return part->b.data || base_fail(o->err, BASE_NO_MEMORY, "no memory for an adapter");
+    return part->panels || base_fail(o->err, BASE_NO_MEMORY, "no memory for an adapter");
 }
 
 /* Whether the graph looks up rows of w. */
@@ -120,10 +126,19 @@ static bool is_table(const struct model_params *p, const struct engine_tensor *w
            w == p->ends.per_layer_embd || w == p->ends.positions || w == p->ends.ngram_embd;
 }
 
+/* Whether w is the table in the place of the output, which multiplies it: an adapter of the table
+ * has no effect there. */
+static bool is_second_table(const struct model_params *p, const struct engine_tensor *w)
+{
+    return w == p->ends.output.weight && w != p->ends.token_embd &&
+           strcmp(w->name, p->ends.token_embd->name) == 0 && strcmp(w->name, "output.weight") != 0;
+}
+
 /* Opens the factors of the model's tensor number i, if the file has them. */
 static bool open_part(struct opener *o, uint32_t i)
 {
     const struct engine_tensor *w = &o->m->weights.tensors[i];
+    if (is_second_table(&o->m->params, w)) return true;
     struct model_adapter_part *part = &o->adapter->part[i];
     const struct gguf_tensor *factor[2], *first = gguf_tensor_at(o->file, 0);
     char name[NAME_ROOM];
@@ -189,6 +204,52 @@ static bool open_parts(struct opener *o)
     return ok;
 }
 
+/* ---- Other places ---- */
+
+/* Returns factor k of the model's tensors, two for each, if its weight is in the place. */
+static struct engine_tensor *factor_in(const struct opener *o, uint32_t k,
+                                       const struct engine_place *place)
+{
+    struct model_adapter_part *part = &o->adapter->part[k / 2];
+    const bool is_there = part->exists && o->m->weights.tensors[k / 2].place == place;
+    return !is_there ? NULL : k % 2 ? &part->b : &part->a;
+}
+
+/* Copies the factors of weights in a place to it. */
+static bool upload_to(const struct opener *o, const struct engine_place *place)
+{
+    const uint32_t n = 2 * o->m->weights.n_tensors;
+    struct engine_buffer *buffer = &o->adapter->buffers[place->index];
+    uint64_t total = 0, bytes;
+    for (uint32_t k = 0; k < n; k++) {
+        const struct engine_tensor *t = factor_in(o, k, place);
+        if (t && (!base_align_up((uint64_t)engine_tensor_bytes(t), ALIGN, &bytes) ||
+                  !base_add(total, bytes, &total)))
+            return base_fail(o->err, BASE_NO_MEMORY, "an adapter is too large");
+    }
+    if (total == 0) return true;
+    if (!engine_buffer_new(place, ENGINE_BUFFER_WEIGHTS, total, buffer, o->err)) return false;
+    char *at = buffer->base;
+    for (uint32_t k = 0; k < n; k++) {
+        struct engine_tensor *t = factor_in(o, k, place);
+        if (!t) continue;
+        bytes = (uint64_t)engine_tensor_bytes(t);
+        engine_place_write(place, at, t->data, bytes);
+        t->data = at;
+        t->place = place;
+        at += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    }
+    return true;
+}
+
+static bool upload(const struct opener *o)
+{
+    const struct engine *e = o->m->engine;
+    for (int i = 1; i < e->n_places; i++)
+        if (!upload_to(o, &e->place[i])) return false;
+    return true;
+}
+
 /* ---- Keys ---- */
 
 /* Reads a text that must have the given value. */
@@ -240,7 +301,8 @@ static bool read_keys(struct opener *o)
 
 static void free_adapter(struct model_adapter *a, uint32_t n_tensors)
 {
-    for (uint32_t i = 0; a->part && i < n_tensors; i++) free(a->part[i].b.data);
+    for (uint32_t i = 0; a->part && i < n_tensors; i++) free(a->part[i].panels);
+    for (int i = 0; i < ENGINE_PLACES_MAX; i++) engine_buffer_free(&a->buffers[i]);
     free(a->part);
     free(a->invocation);
     *a = (struct model_adapter){0};
@@ -257,7 +319,7 @@ bool model_adapter_add(struct model *m, const struct gguf_file *file, float scal
     set->n_tensors = m->weights.n_tensors;
     o.adapter = &set->item[set->count];
     *o.adapter = (struct model_adapter){.file = file, .facts = {.scale = scale}};
-    if (read_keys(&o) && open_parts(&o)) {
+    if (read_keys(&o) && open_parts(&o) && upload(&o)) {
         set->count++;
         return true;
     }
@@ -304,6 +366,7 @@ bool model_adapters_check(const struct model_adapter_set *set, struct base_error
 void model_adapters_free(struct model_adapter_set *set)
 {
     for (uint32_t i = 0; i < set->count; i++) free_adapter(&set->item[i], set->n_tensors);
+    engine_buffer_free(&set->placed);
     free(set->directions);
     free(set->direction);
     *set = (struct model_adapter_set){0};
@@ -371,11 +434,30 @@ static bool steer(struct model *m, const struct gguf_file *file, float strength,
     return found > 0 || base_fail(err, BASE_MODEL, "the file has no control vector");
 }
 
+/* Copies the directions of layers in another place (of which there is one) to it. */
+static bool upload_directions(struct model *m, struct base_error *err)
+{
+    struct model_adapter_set *set = &m->adapters;
+    const uint64_t row = (uint64_t)m->params.n_embd * sizeof(float);
+    for (uint32_t i = 0; i < m->params.n_layer; i++) {
+        const struct engine_place *place = m->params.layer[i].place;
+        struct engine_tensor *t = &set->direction[i];
+        if (!place || place->index == 0 || !t->data) continue;
+        if (!set->placed.base && !engine_buffer_new(place, ENGINE_BUFFER_WEIGHTS,
+                                                    row * m->params.n_layer, &set->placed, err))
+            return false;
+        t->place = place;
+        t->data = set->placed.base + i * row;
+        engine_place_write(place, t->data, set->directions + (size_t)i * m->params.n_embd, row);
+    }
+    return true;
+}
+
 bool model_steer(struct model *m, const struct gguf_file *file, float strength, uint32_t first,
                  uint32_t last, struct base_error *err)
 {
     if (allocate_directions(&m->adapters, &m->params, err) &&
-        steer(m, file, strength, first, last, err))
+        steer(m, file, strength, first, last, err) && upload_directions(m, err))
         return true;
     base_error_set_file(err, gguf_path(file));
     return false;

@@ -13,12 +13,14 @@ struct model_adapter_part {
     float factor;           /* alpha / r */
     struct engine_tensor a; /* in the file: [r][inputs], experts [X][r][inputs], table [rows][r] */
     struct engine_tensor b; /* B^T in panels, see engine_add_low_rank */
+    char *panels;           /* owned: the data of b, in this machine's memory */
 };
 
 struct model_adapter {
-    const struct gguf_file *file;    /* not owned */
-    struct model_adapter_part *part; /* [n_tensors], owned, with the data of b */
-    int32_t *invocation;             /* owned */
+    const struct gguf_file *file;                    /* not owned */
+    struct model_adapter_part *part;                 /* [n_tensors], owned */
+    struct engine_buffer buffers[ENGINE_PLACES_MAX]; /* factors of weights in other places */
+    int32_t *invocation;                             /* owned */
     struct model_adapter_facts facts;
 };
 
@@ -29,6 +31,7 @@ struct model_adapter_set {
     uint32_t count;
     float *directions;               /* [n_layer][E], owned; NULL: no control vector */
     struct engine_tensor *direction; /* [n_layer], owned; without data: none for this layer */
+    struct engine_buffer placed;     /* those of layers in another place */
 };
 
 /* Returns what adapter i has for a tensor or for the tensor that it is a view of; NULL: nothing. */

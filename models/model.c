@@ -27,6 +27,7 @@ static void collect_facts(struct model *m)
                                     .n_rank = model_pool_size(p, true)};
     m->facts.placed_bytes = m->weights.placed_bytes;
     m->facts.copied_bytes = m->weights.column_bytes;
+    m->facts.row_bytes = m->weights.row_bytes;
     m->facts.shifted = p->shifted;
     m->facts.mask_id = p->mask_id;
     memcpy(m->facts.n_unused, m->weights.n_unused, sizeof m->facts.n_unused);
@@ -45,7 +46,11 @@ static void place_layers(struct model_params *p, const struct model_placement *p
 {
     const uint32_t n = p->n_layer + (p->n_mtp > 0);
     const uint32_t first = placement->n_layers < n ? n - placement->n_layers : 0;
-    for (uint32_t i = first; i < n; i++) p->layer[i].place = placement->place;
+    for (uint32_t i = first; i < n; i++) {
+        const bool cut = placement->hot && i < p->n_layer && placement->hot[i].n > 0;
+        p->layer[i].place = placement->place;
+        p->layer[i].hot = cut ? &placement->hot[i] : NULL;
+    }
     if (placement->output) p->ends.place = placement->place;
     p->experts_here = placement->experts_here;
 }
@@ -77,6 +82,7 @@ static struct model *open_model(const struct gguf_file *file, struct engine *eng
                      : model_params_read(&m->params, file, err);
     m->params.predicts = engine->options.predicts;
     m->params.makes_columns = engine->options.columns && !engine->options.plan_only;
+    m->params.plans_rows = engine->options.plan_only;
     m->params.plans_columns = engine->options.columns && engine->options.plan_only;
     if (ok && placement) place_layers(&m->params, placement);
     if (!ok || !model_weights_bind(&m->weights, &m->params, file, err) ||

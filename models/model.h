@@ -31,6 +31,7 @@ struct model_facts { /* what callers may read of a model */
     uint64_t n_params, weight_bytes;
     uint64_t placed_bytes; /* of the weights that only other places than 0 read */
     uint64_t copied_bytes; /* of copies by columns that were made, or planned */
+    uint64_t row_bytes;    /* of copies of cold rows, instead of which the file is not read again */
     bool has_mtp;          /* the file has an MTP layer, which can draft tokens */
     bool writes;           /* token by token; encoders have no logits */
     int32_t start_id; /* sequences begin with a text for an encoder, then this token; -1: none */
@@ -62,6 +63,17 @@ struct model_placement {
     uint32_t n_layers;
     bool output;
     bool experts_here; /* the experts of the layers are in place 0 nevertheless */
+    /* [layers of the model], which must outlive it: the rest of the rows of feed-forward networks
+     * is in place 0 nevertheless; NULL: none. */
+    const struct model_hot *hot;
+};
+
+/* Rows of a feed-forward network, which are the elements that its last product reads. Those of the
+ * first matrices that are hot are in the place of their layer, and as large a share of the last
+ * matrix. All elements are computed as without the division, so the bytes are the same. */
+struct model_hot {
+    uint32_t n, n_hot;   /* n 0: not divided */
+    const uint32_t *row; /* [n]: the hot ones, then the others; both ascending */
 };
 
 /* Opens the model of a file. `file` and `engine` must outlive it; the caller frees it with

@@ -18,6 +18,19 @@ struct model_linear {
     bool transposed;               /* the weight is [inputs][outputs] */
 };
 
+/* A linear whose rows are in two places: [0] those of the layer's place, [1] those of place 0; a
+ * weight is NULL if a part has no rows. Bias and scale are not divided. */
+struct model_parts {
+    bool can;      /* set by the block: the linear may be divided */
+    bool divided;  /* otherwise the layer's place has all of it */
+    uint32_t n[2]; /* rows */
+    struct engine_tensor *weight[2];
+};
+
+/* Which rows are in the layer's place: none, the hot ones of struct model_placement, or as many of
+ * the first as the hot ones are of all, rounded down to 32. */
+enum model_cut { MODEL_CUT_NONE, MODEL_CUT_HOT, MODEL_CUT_SHARE };
+
 struct model_norm {
     struct engine_tensor *weight, *bias; /* [size] or [rows][size]; NULL if the file has none */
 };
@@ -58,6 +71,8 @@ struct model_tensor_row {
     uint16_t inputs, outputs, depth; /* offsets of sizes */
     uint16_t unless;                 /* not required if this earlier linear was found */
     uint16_t zeros;     /* offset of a number: whether many inputs are zero, so that columns help */
+    uint16_t parts;     /* offset of a struct model_parts: the linear may be in two places, */
+    enum model_cut cut; /* divided in this way */
     enum model_end end; /* its place, if that is not the one of its layer */
 };
 #define MODEL_AT(type, member) ((uint16_t)(1 + offsetof(type, member)))
@@ -128,6 +143,9 @@ struct model_recurrent_shape {
 struct model_layer {
     uint32_t index;
     const struct engine_place *place; /* of its weights, state and nodes; NULL: place 0 */
+    const struct model_hot *hot;      /* NULL: all of its network is in its place */
+    struct engine_tensor *order;      /* I32 [rows]: where a row's result is among those of the hot
+                                         rows, followed by the others; NULL without `hot` */
     uint32_t n_mixer_norm, n_mixer_post_norm, n_ffn_norm, n_ffn_post_norm; /* sizes: E or 0 */
     uint32_t n_ffn_norm_optional, n_mixer_norm_2;                          /* optional in files */
     uint32_t n_mixer_norm_optional;
@@ -275,6 +293,7 @@ struct model_params {
     float situ, situ_linear; /* bounds of gated units; situ 0: none */
     bool makes_columns; /* matrices with many zeros as inputs are copied by columns when bound, */
     bool plans_columns; /* or the bytes of the copies are only counted */
+    bool plans_rows;    /* the bytes of copies of rows are only counted, too */
     bool predicts;      /* the predictors of zeros are used */
     enum engine_unary act; /* of feed-forward networks: the architecture's, or that of the file */
     float norm_eps, post_norm_eps;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COPY_ALIGN = 64 };
+enum { COPY_ALIGN = 64, MOST = 4 };
 
 /* The form in which a tensor is bound: as in the file, as F32, as transposed F32, as F32 without
  * dimensions of 1, or as in the file, I32 or I64. */
@@ -363,6 +363,109 @@ static bool bind_columns(struct binder *b, const struct model_tensor_row *row, c
     return true;
 }
 
+/* ---- Linears in two places ---- */
+
+enum { STAGE_BYTES = 1 << 18, SHARE_ROWS = 32 };
+
+/* Copies n rows of w, whose numbers are in row[], to `to`, adjacent. */
+static void gather(const struct engine_tensor *w, const uint32_t *row, uint64_t n, char *to)
+{
+    const size_t bytes = (size_t)w->nb[1];
+    for (uint64_t i = 0; i < n; i++)
+        memcpy(to + i * bytes, w->data + (int64_t)row[i] * w->nb[1], bytes);
+}
+
+/* Copies the cold rows of w, in this machine's memory, so that they are adjacent. NULL with an
+ * error, and without one if the copy is only planned. */
+static char *copy_rows(struct binder *b, const struct engine_tensor *w, const uint32_t *row,
+                       uint64_t n)
+{
+    uint64_t bytes = n * (uint64_t)w->nb[1], size; /* less than the file has */
+    b->w->row_bytes += bytes;
+    if (b->w->plans_rows) return NULL;
+    char *data = base_align_up(bytes, COPY_ALIGN, &size) ? aligned_alloc(COPY_ALIGN, size) : NULL;
+    if (!data) {
+        base_fail_at(b->err, BASE_NO_MEMORY, w->name, -1, "no memory for its cold rows");
+        return NULL;
+    }
+    b->w->copies[b->w->n_copies++] = data;
+    gather(w, row, n, data);
+    return base_goes_on(b->err) ? data : NULL;
+}
+
+/* Makes part i of a linear: n rows of w from `first` on, or those of row[]. Hot rows are copied to
+ * their place by upload(). */
+static bool bind_part(struct binder *b, struct engine_tensor *w, int i, uint32_t first, uint32_t n,
+                      const uint32_t *row, const struct engine_place *place,
+                      struct model_parts *parts)
+{
+    struct engine_tensor *t = &b->w->tensors[b->w->n_tensors];
+    char *data = w->data + (row ? 0 : (int64_t)first * w->nb[1]);
+    parts->n[i] = n;
+    if (n == 0) return true;
+    if (row && i == 1 && !(data = copy_rows(b, w, row, n))) {
+        if (!b->w->plans_rows) return false;
+        data = w->data;
+    }
+    if (!engine_tensor_init(t, w->type, 2, (int64_t[]){w->ne[0], n}, data, w->name, b->err))
+        return false;
+    if (row && i == 0) {
+        b->w->rows[b->w->n_tensors] = row;
+        b->w->of[b->w->n_tensors] = w;
+    }
+    b->w->place[b->w->n_tensors++] = i == 0 ? place : NULL;
+    parts->weight[i] = t;
+    return true;
+}
+
+/* Makes the order of a layer's rows (struct model_layer). */
+static bool bind_order(struct binder *b, struct model_layer *l)
+{
+    const struct model_hot *hot = l->hot;
+    int32_t *at = malloc(hot->n * sizeof *at);
+    struct engine_tensor *t = &b->w->tensors[b->w->n_tensors];
+    if (!at) return base_fail(b->err, BASE_NO_MEMORY, "no memory for the order of rows");
+    b->w->copies[b->w->n_copies++] = at;
+    for (uint32_t i = 0; i < hot->n; i++) at[hot->row[i]] = (int32_t)i;
+    if (!engine_tensor_init(t, quant_type_by_id(QUANT_I32), 1, (int64_t[]){hot->n}, at, "order",
+                            b->err))
+        return false;
+    b->w->place[b->w->n_tensors++] = NULL;
+    l->order = t;
+    return true;
+}
+
+/* Divides a linear of a layer, whose weight w is in place 0. */
+static bool bind_parts(struct binder *b, const struct model_tensor_row *row, struct model_layer *l,
+                       struct engine_tensor *w, struct model_parts *parts)
+{
+    const struct model_hot *hot = l->hot;
+    const uint32_t n = (uint32_t)w->ne[1];
+    parts->divided = true;
+    if (row->cut == MODEL_CUT_NONE) return true;
+    if (row->cut == MODEL_CUT_HOT && n != hot->n)
+        return base_fail(b->err, BASE_USAGE, "%s has %u rows, but %u activations were counted",
+                         w->name, n, hot->n);
+    if (row->cut == MODEL_CUT_HOT && !l->order && !bind_order(b, l)) return false;
+    if (row->cut == MODEL_CUT_HOT)
+        return bind_part(b, w, 0, 0, hot->n_hot, hot->row, l->place, parts) &&
+               bind_part(b, w, 1, 0, n - hot->n_hot, hot->row + hot->n_hot, NULL, parts);
+    const uint64_t share = (uint64_t)n * hot->n_hot / hot->n / SHARE_ROWS * SHARE_ROWS;
+    const uint32_t n_there = hot->n_hot == hot->n ? n : (uint32_t)share;
+    return bind_part(b, w, 0, 0, n_there, NULL, l->place, parts) &&
+           bind_part(b, w, 1, n_there, n - n_there, NULL, NULL, parts);
+}
+
+/* Returns the layer of a row that is to be divided; NULL: the row is not. */
+static struct model_layer *divided(const struct binder *b, const struct model_tensor_row *row,
+                                   const char *prefix, const char *self)
+{
+    uint32_t layer;
+    const struct model_parts *parts = (const void *)(self + row->parts - 1);
+    if (!row->parts || !parts->can || sscanf(prefix, "blk.%u.", &layer) != 1) return NULL;
+    return b->p->layer[layer].hot ? &b->p->layer[layer] : NULL;
+}
+
 static bool is_required(const struct model_tensor_row *row, const char *self)
 {
     const struct model_linear *other = row->unless ? (const void *)(self + row->unless - 1) : NULL;
@@ -394,7 +497,8 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
                                                        : AS_IT_IS;
     char name[MODEL_TENSOR_NAME];
     struct model_linear found = {.transposed = transposed};
-    b->place = place_of(b, row, prefix);
+    struct model_layer *cut = divided(b, row, prefix, self);
+    b->place = cut ? NULL : place_of(b, row, prefix);
     tensor_name(b, prefix, row->name,
                 row->kind == MODEL_BIAS    ? "bias"
                 : row->kind == MODEL_SCALE ? "scale"
@@ -414,6 +518,10 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
         !bind_columns(b, row, prefix, model_row_size(self, row->zeros) > 0, found.weight,
                       &found.columns))
         return false;
+    if (cut && found.weight &&
+        !bind_parts(b, row, cut, found.weight, (void *)((char *)self + row->parts - 1)))
+        return false;
+    b->place = place_of(b, row, prefix);
     const int64_t bias[3] = {is_vector ? inputs : outputs, is_vector ? outputs : depth, 1};
     tensor_name(b, prefix, row->name, "bias", name);
     if (!bind(b, name, bias, AS_FLOATS, &found.bias)) return false;
@@ -501,6 +609,24 @@ static bool check_left_over(struct binder *b)
 
 /* ---- Weights of other places ---- */
 
+/* Copies the hot rows of tensor i, of which the file's are not read again, to `at` in a place. */
+static bool upload_rows(const struct model_weights *w, uint32_t i, const struct engine_place *place,
+                        char *at, struct base_error *err)
+{
+    const struct engine_tensor *of = w->of[i];
+    const uint64_t bytes = (uint64_t)of->nb[1], n = (uint64_t)w->tensors[i].ne[1];
+    const uint64_t step = bytes < STAGE_BYTES ? STAGE_BYTES / bytes : 1;
+    char *stage = malloc(step * bytes);
+    if (!stage) return base_fail(err, BASE_NO_MEMORY, "no memory to copy rows");
+    for (uint64_t r = 0; r < n && base_goes_on(err); r += step) {
+        const uint64_t some = n - r < step ? n - r : step;
+        gather(of, w->rows[i] + r, some, stage);
+        engine_place_write(place, at + r * bytes, stage, some * bytes);
+    }
+    free(stage);
+    return base_goes_on(err);
+}
+
 /* Copies the weights of one place that is not this machine's memory into a buffer of the place. */
 static bool upload_to(struct model_weights *w, const struct engine_place *place,
                       struct base_error *err)
@@ -519,7 +645,10 @@ static bool upload_to(struct model_weights *w, const struct engine_place *place,
         if (w->place[i] != place) continue;
         bytes = (uint64_t)engine_tensor_bytes(t);
         w->placed_bytes += bytes;
-        engine_place_write(place, at, t->data, bytes);
+        if (!w->rows[i])
+            engine_place_write(place, at, t->data, bytes);
+        else if (!w->plans_rows && !upload_rows(w, i, place, at, err))
+            return false;
         t->data = at;
         t->place = place;
         at += (bytes + COPY_ALIGN - 1) / COPY_ALIGN * COPY_ALIGN;
@@ -555,11 +684,15 @@ bool model_weights_bind(struct model_weights *w, struct model_params *p,
 {
     const size_t n = gguf_tensor_count(file);
     struct binder b = {w, p, file, calloc(n, sizeof *b.used), err, NULL};
-    *w = (struct model_weights){0};
-    w->tensors = calloc(n, 2 * sizeof *w->tensors); /* copies by columns too */
-    w->place = calloc(n, 2 * sizeof *w->place);
-    w->copies = calloc(n, 2 * sizeof *w->copies); /* of convolution taps as F32, transposed */
-    bool done = w->tensors && w->place && w->copies && b.used;
+    *w = (struct model_weights){.plans_rows = p->plans_rows};
+    /* For each tensor of the file: itself, its two parts or its copy by columns, and for several of
+     * a layer an order of rows. */
+    w->tensors = calloc(n, MOST * sizeof *w->tensors);
+    w->place = calloc(n, MOST * sizeof *w->place);
+    w->copies = calloc(n, MOST * sizeof *w->copies);
+    w->rows = calloc(n, MOST * sizeof *w->rows);
+    w->of = calloc(n, MOST * sizeof *w->of);
+    bool done = w->tensors && w->place && w->copies && w->rows && w->of && b.used;
     done = done ? model_rows_visit(p, bind_row, &b) && check_left_over(&b)
                 : base_fail(err, BASE_NO_MEMORY, "no memory for the tensor table");
     /* A file has at least one of the two: read_vocab has checked it. A drafter may lack them. */
@@ -580,6 +713,8 @@ void model_weights_free(struct model_weights *w)
     for (int i = 0; i < ENGINE_PLACES_MAX; i++) engine_buffer_free(&w->buffers[i]);
     free(w->copies);
     free(w->place);
+    free(w->rows);
+    free(w->of);
     free(w->tensors);
     *w = (struct model_weights){0};
 }

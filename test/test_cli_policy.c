@@ -1,9 +1,10 @@
 /* test/test_cli_policy.c: what the command line keeps and drops: lines of the history, entries of
  * the prefix cache, bytes of partial downloads, pauses between attempts, messages of a
- * conversation, types of tensors. */
+ * conversation, types of tensors, hot rows. */
 #include "test/support.h"
 
 #include "chat/messages.h"
+#include "cli/activations.h"
 #include "cli/cache/cache_folder.h"
 #include "cli/chat/chat_history.h"
 #include "cli/cmd/quantize_target.h"
@@ -595,6 +596,43 @@ static void a_target_is_reached_from_below(void **state)
     }
 }
 
+/* ---- Hot rows ---- */
+
+static void check_hot(const struct model_hot *hot, uint32_t n_hot, const uint32_t row[3])
+{
+    assert_int_equal(hot->n, 3);
+    assert_int_equal(hot->n_hot, n_hot);
+    assert_memory_equal(hot->row, row, 3 * sizeof *row);
+}
+
+static void the_rows_with_the_largest_counts_are_hot(void **state)
+{
+    int32_t count[2][3] = {{5, 9, 0}, {7, 0, 9}};
+    struct cli_activations_layer layer[] = {{3, count[0]}, {3, count[1]}};
+    const struct cli_activations counted = {.n_layers = 2, .n = 6, .layer = layer};
+    struct base_error err = BASE_ERROR_INIT;
+    struct cli_activations a;
+    char path[64];
+    (void)state;
+    snprintf(path, sizeof path, "/tmp/infer-counts-%d.gguf", (int)getpid());
+    struct gguf_writer *w = gguf_writer_new(&err);
+    assert_true(cli_activations_write(&counted, w, path, &err));
+    gguf_writer_free(w);
+    assert_true(cli_activations_read(&a, path, 3, &err)); /* the last layer has no counts */
+    unlink(path);
+    cli_activations_choose(&a, 0, 0.5);
+    check_hot(&a.hot[0], 1, (uint32_t[]){1, 0, 2});
+    check_hot(&a.hot[1], 2, (uint32_t[]){0, 2, 1});
+    assert_int_equal(a.hot[2].n, 0);
+    cli_activations_choose(&a, 1, 0.34); /* of the layers from 1 on */
+    assert_int_equal(a.hot[0].n, 0);
+    check_hot(&a.hot[1], 1, (uint32_t[]){2, 0, 1});
+    cli_activations_choose(&a, 0, 0.85); /* of equal counts the first */
+    check_hot(&a.hot[0], 3, (uint32_t[]){0, 1, 2});
+    check_hot(&a.hot[1], 2, (uint32_t[]){0, 2, 1});
+    cli_activations_free(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -610,6 +648,7 @@ int main(void)
         cmocka_unit_test(the_last_turn_begins_with_the_last_message_of_the_user),
         cmocka_unit_test(a_conversation_has_one_system_message_in_front),
         cmocka_unit_test(a_request_points_into_the_values_that_it_was_set_from),
+        cmocka_unit_test(the_rows_with_the_largest_counts_are_hot),
         cmocka_unit_test(bytes_are_spent_where_they_reduce_the_error_most),
         cmocka_unit_test(bytes_that_reduce_no_error_are_not_spent),
         cmocka_unit_test(a_small_step_that_fits_follows_a_large_one_that_does_not),

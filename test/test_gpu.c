@@ -5,7 +5,7 @@
 
 #include "engine/gpu/gpu.h"
 #include "engine/gpu/gpu_code.h"
-#include "engine/graph.h"
+#include "engine/graph_internal.h"
 #include "test/fake_cuda.h"
 #include "test/support_random.h"
 #include "test/support_row.h"
@@ -222,6 +222,37 @@ static void a_graph_that_runs_again_reads_its_new_inputs(void **state)
     rig_free(&rig);
 }
 
+/* x -> there, x -> here, and both -> here: the copy of what the GPU computes, for which this
+ * machine waits, follows what it computes itself. */
+static void the_processor_computes_while_a_gpu_does(void **state)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct rig rig = rig_new();
+    struct engine_graph *g = engine_graph_new(rig.engine, 16, &err);
+    struct engine_tensor *x = engine_input(g, QUANT_F32, 1, (int64_t[]){K}, "x");
+    (void)state;
+    engine_graph_set_place(g, rig.place);
+    struct engine_tensor *there = engine_add(g, x, x);
+    engine_graph_set_place(g, NULL);
+    struct engine_tensor *here = engine_mul(g, x, x);
+    struct engine_tensor *sum = engine_add(g, there, here);
+    engine_output(g, sum);
+    assert_true(engine_graph_plan(g, true, &err));
+    const struct engine_plan *plan = &g->plan;
+    assert_int_equal(plan->n_segments, 3);
+    assert_int_equal(plan->segments[1].n_copies, 0);
+    assert_int_equal(plan->segments[1].n_steps, 1);
+    assert_int_equal(plan->segments[2].n_copies, 1);
+    assert_ptr_equal(plan->steps[plan->segments[2].first_step].node, sum);
+    float *in = engine_input_data(x);
+    for (int i = 0; i < K; i++) in[i] = (float)i;
+    assert_true(engine_graph_run(g, &err));
+    const float *out = engine_output_data(sum);
+    for (int i = 0; i < K; i++) assert_true(out[i] == (float)(2 * i + i * i));
+    engine_graph_free(g);
+    rig_free(&rig);
+}
+
 static void a_buffer_reads_as_zeros_and_then_as_what_was_written(void **state)
 {
     struct rig rig = rig_new();
@@ -416,6 +447,7 @@ int main(void)
         cmocka_unit_test(products_with_weights_of_one_type_are_one_start),
         cmocka_unit_test(products_may_have_more_columns_than_a_start),
         cmocka_unit_test(a_graph_that_runs_again_reads_its_new_inputs),
+        cmocka_unit_test(the_processor_computes_while_a_gpu_does),
         cmocka_unit_test(a_buffer_reads_as_zeros_and_then_as_what_was_written),
         cmocka_unit_test(the_host_cannot_read_a_gpus_memory),
         cmocka_unit_test(memory_that_a_gpu_lacks_is_an_error),

@@ -28,8 +28,29 @@ static const char *library(void)
 }
 
 /* Where the layers and the ends (embedding, output) of a model are. */
-enum where { HERE, HALF, LAYERS, ALL, WHERES };
-static const char *const names[WHERES] = {"here", "half", "layers", "all"};
+enum where { HERE, HALF, LAYERS, ALL, DIVIDED, WHERES };
+static const char *const names[WHERES] = {"here", "half", "layers", "all", "divided"};
+
+/* Which rows of networks are on the GPU for DIVIDED: of layer 0 two of three, of layer 1 all, of
+ * layer 2 none, and so on. */
+enum { CUT_LAYERS = 64, MOST_ROWS = 1024 };
+
+static const struct model_hot *cut(const struct support_model *m)
+{
+    static struct model_hot hot[CUT_LAYERS];
+    static uint32_t row[CUT_LAYERS][MOST_ROWS];
+    assert_true(m->n_layer <= CUT_LAYERS && m->n_ff <= MOST_ROWS);
+    for (uint32_t i = 0; i < m->n_layer; i++) {
+        hot[i] = (struct model_hot){.n = m->n_ff, .row = row[i]};
+        uint32_t n = 0;
+        for (int pass = 0; pass < 2; pass++) {
+            for (uint32_t r = 0; r < m->n_ff; r++)
+                if ((i % 3 == 1 || (i % 3 == 0 && r % 3 > 0)) == (pass == 0)) row[i][n++] = r;
+            if (pass == 0) hot[i].n_hot = n;
+        }
+    }
+    return hot;
+}
 
 struct opened {
     struct gguf_file *file;
@@ -56,7 +77,8 @@ static bool open_model(struct opened *o, const struct support_model *m, enum whe
     struct engine_options options = engine_options_default();
     struct model_session_options session = model_session_options_default();
     struct model_placement placement = {.n_layers = where == HALF ? 1 : UINT32_MAX,
-                                        .output = where == ALL};
+                                        .output = where == ALL || where == DIVIDED,
+                                        .hot = where == DIVIDED ? cut(m) : NULL};
     char path[64];
     snprintf(path, sizeof path, "/tmp/infer-gpu-%d.gguf", (int)getpid());
     options.n_threads = 1;
@@ -188,6 +210,28 @@ static void types_of_weights_and_caches_give_the_same_bytes(void **state)
     }
 }
 
+/* Gated and plain networks, with and without zeros, scales, a norm and a transposed matrix. */
+static void networks_in_two_places_give_the_same_bytes(void **state)
+{
+    static const char *const cases[][2] = {
+        {"llama", "Q4_K"},         {"arcee", "Q8_0"}, {"llama", "F16"}, {"bitnet", NULL},
+        {"nanbeige-scales", NULL}, {"bamboo", NULL},  {"gemma2", NULL}, {"gemma3n", NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct support_model m = support_model_default(cases[i][0]);
+        if (cases[i][1]) {
+            m.n_layer = 3;
+            m.n_embd = 256;
+            m.n_ff = MOST_ROWS; /* hot ones of F16 are copied in two pieces */
+            m.type = quant_type_by_name(cases[i][1]);
+        }
+        if (support_quick() && i > 1) break;
+        if (!same(&m, cases[i][0], DIVIDED, NULL, 5, &err))
+            fail_msg("%s: %s", cases[i][0], err.text);
+    }
+}
+
 static void a_cache_of_another_type_cannot_be_on_a_gpu(void **state)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -241,6 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_of_every_architecture_give_the_same_bytes_or_lack_an_op),
         cmocka_unit_test(types_of_weights_and_caches_give_the_same_bytes),
+        cmocka_unit_test(networks_in_two_places_give_the_same_bytes),
         cmocka_unit_test(a_cache_of_another_type_cannot_be_on_a_gpu),
         cmocka_unit_test(experts_may_remain_on_the_processor),
     };

@@ -37,6 +37,7 @@ struct imatrix {
     struct tensor_sums *item; /* [n_items], sorted by address */
     uint64_t n_items;
     struct engine_observer observer;
+    struct cli_activations active; /* --activations */
 };
 
 /* ---- Collecting ---- */
@@ -156,6 +157,11 @@ static bool is_collected(const struct imatrix *m, const struct gguf_tensor *t)
 static bool make_items(struct imatrix *m, struct base_error *err)
 {
     const struct gguf_file *file = m->model.file;
+    if (m->values->activations) {
+        if (!cli_activations_begin(&m->active, file, err)) return false;
+        engine_set_observer(m->model.engine, &m->active.observer);
+        return true;
+    }
     m->item = calloc(gguf_tensor_count(file) + 1, sizeof *m->item);
     if (!m->item) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of tensors");
     for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
@@ -319,7 +325,8 @@ static bool cmd_imatrix(struct cli_values *values, struct base_error *err)
     if (ok && !values->no_sandbox) cli_sandbox_close(CLI_SANDBOX_FILES);
     ok = ok && eval_all(&m, err);
     if (ok) note_unused(&m);
-    ok = ok && write_sums(&m, w, err);
+    ok = ok && (values->activations ? cli_activations_write(&m.active, w, values->output, err)
+                                    : write_sums(&m, w, err));
     if (w) ok = cli_output_close(gguf_writer_output(w), ok, err);
     gguf_writer_free(w);
     for (uint64_t i = 0; i < m.n_items; i++) {
@@ -327,6 +334,7 @@ static bool cmd_imatrix(struct cli_values *values, struct base_error *err)
         free(m.item[i].count);
     }
     free(m.item);
+    cli_activations_free(&m.active);
     text_ids_free(&m.ids);
     cli_model_close(&m.model);
     return ok;

@@ -41,11 +41,13 @@ static double mb(uint64_t bytes)
 
 static void add_gpu_text(const struct cli_model_gpu *g, struct base_buffer *out)
 {
+    char hot[48] = "";
+    if (g->counts.n) snprintf(hot, sizeof hot, ", %.0f %% of their rows", 100 * g->share);
     const uint64_t *bytes = g->plan.bytes, room = g->device->facts.free;
     base_buffer_add_format(out,
-                           "GPU         %10.1f MB  %u layers: weights %.1f MB, cache %.1f MB, "
+                           "GPU         %10.1f MB  %u layers%s: weights %.1f MB, cache %.1f MB, "
                            "activations %.1f MB\n",
-                           mb(g->plan.total), g->at.n_layers, mb(bytes[ENGINE_BUFFER_WEIGHTS]),
+                           mb(g->plan.total), g->at.n_layers, hot, mb(bytes[ENGINE_BUFFER_WEIGHTS]),
                            mb(bytes[ENGINE_BUFFER_STATE]), mb(bytes[ENGINE_BUFFER_GRAPH]));
     if (room)
         base_buffer_add_format(out, "%25s  of %.1f MB that are free on %s: %s\n", "", mb(room),
@@ -60,8 +62,9 @@ static void add_text(const struct cli_memory_plan *p, const struct cli_model *m,
     base_buffer_add_format(
         out, "weights     %10.1f MB  mapped from the file, shared by processes\n", mb(p->weights));
     if (p->copies)
-        base_buffer_add_format(out, "copies      %10.1f MB  of matrices by columns (--sparse)\n",
-                               mb(p->copies));
+        base_buffer_add_format(out, "copies      %10.1f MB  of %s\n", mb(p->copies),
+                               m->gpu.counts.n ? "cold rows (--cpu-cold)"
+                                               : "matrices by columns (--sparse)");
     base_buffer_add_format(out,
                            "cache       %10.1f MB  for %u tokens, %.1f kB each; resident as far as "
                            "it is filled\n",
@@ -95,8 +98,9 @@ static void add_text(const struct cli_memory_plan *p, const struct cli_model *m,
                            cpu_level_name(e->level));
 }
 
-static void add_gpu_json(const struct cli_model_gpu *g, struct base_buffer *out)
+static void add_gpu_json(const struct cli_model *m, struct base_buffer *out)
 {
+    const struct cli_model_gpu *g = &m->gpu;
     const struct engine_gpu_facts *facts = &g->device->facts;
     base_buffer_add_text(out, ",\"gpu\":{");
     base_buffer_add_string(out, "name", facts->free ? facts->name : NULL);
@@ -107,6 +111,7 @@ static void add_gpu_json(const struct cli_model_gpu *g, struct base_buffer *out)
         g->at.n_layers, (unsigned long long)g->plan.bytes[ENGINE_BUFFER_WEIGHTS],
         (unsigned long long)g->plan.bytes[ENGINE_BUFFER_STATE],
         (unsigned long long)g->plan.bytes[ENGINE_BUFFER_GRAPH], (unsigned long long)g->plan.total);
+    if (g->counts.n) base_buffer_add_format(out, "\"hot_share\":%.6g,", g->share);
     if (facts->free)
         base_buffer_add_format(out, "\"free\":%llu,\"fits\":%s}", (unsigned long long)facts->free,
                                g->plan.total <= facts->free ? "true" : "false");
@@ -144,7 +149,7 @@ static void add_json(const struct cli_memory_plan *p, const struct cli_model *m,
                            !probe->room_known || !p->program ? "null"
                            : p->total <= probe->room         ? "true"
                                                              : "false");
-    if (m->gpu.device) add_gpu_json(&m->gpu, out);
+    if (m->gpu.device) add_gpu_json(m, out);
     if (m->stream.on)
         base_buffer_add_format(out,
                                ",\"streams\":{\"experts\":%llu,\"chosen\":%llu,"
@@ -168,10 +173,11 @@ bool cli_plan_measure(const struct cli_model *m, const struct cli_values *values
         (p.drafts && !generate_draft_plan(m->session, &p.activations, err)))
         return false;
     /* What is on a GPU is not here. */
-    p.weights = model_facts(m->model)->weight_bytes - model_facts(m->model)->placed_bytes;
+    p.weights = model_facts(m->model)->weight_bytes - model_facts(m->model)->placed_bytes -
+                model_facts(m->model)->row_bytes;
     if (m->drafter.model) p.weights += model_facts(m->drafter.model)->weight_bytes;
     p.activations -= m->gpu.plan.bytes[ENGINE_BUFFER_GRAPH];
-    p.copies = model_facts(m->model)->copied_bytes;
+    p.copies = model_facts(m->model)->copied_bytes + model_facts(m->model)->row_bytes;
     p.cache = model_session_cache_bytes(m->session) - m->gpu.plan.bytes[ENGINE_BUFFER_STATE];
     if (!probe->program) probe->program = resident_bytes(probe);
     p.program = probe->program;

@@ -1,5 +1,5 @@
 /* engine/gpu/backend_gpu.c: a GPU's row of engine/backend.h. A segment's steps are started in
- * order; the GPU does them in that order, and a run returns when they are done. */
+ * order; the GPU does them in that order, while this machine continues with what follows. */
 #include "base/interrupt.h"
 #include "engine/backend.h"
 #include "engine/cpu/cpu_plan.h"
@@ -88,7 +88,12 @@ static bool run(const struct engine_plan *plan, const struct engine_segment *seg
         engine_gpu_replay(gpu, c->graph);
     else
         start_all(plan, segment);
-    return engine_gpu_wait(gpu, err) && base_goes_on(err);
+    return base_goes_on(err);
+}
+
+static bool wait(const struct engine_place *place, struct base_error *err)
+{
+    return engine_gpu_wait(place->device, err);
 }
 
 /* The rows of a unit are interleaved: copies both units to the host, the row there, and one back.
@@ -120,6 +125,7 @@ const struct engine_backend engine_backend_gpu = {
     .prepare = prepare,
     .forget = forget,
     .run = run,
+    .wait = wait,
     .kv_form = engine_cpu_kv_form,
     .kv_copy = kv_copy,
 };

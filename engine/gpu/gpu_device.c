@@ -94,6 +94,7 @@ static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
         [ENGINE_GPU_KERNEL_ROPE] = "engine_gpu_rope",
         [ENGINE_GPU_KERNEL_SET_KV] = "engine_gpu_set_kv",
         [ENGINE_GPU_KERNEL_ATTENTION] = "engine_gpu_attention",
+        [ENGINE_GPU_KERNEL_ATTENTION_MERGE] = "engine_gpu_attention_merge",
         [ENGINE_GPU_KERNEL_MUL_MAT_TRANSPOSED] = "engine_gpu_mul_mat_transposed",
         [ENGINE_GPU_KERNEL_ADD_LOW_RANK] = "engine_gpu_add_low_rank",
         [ENGINE_GPU_KERNEL_SSM_CONV] = "engine_gpu_ssm_conv",

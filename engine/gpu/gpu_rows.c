@@ -193,10 +193,32 @@ static bool attention_supports(const struct engine_tensor *node)
            p->dv <= ENGINE_GPU_ATTENTION_SIZE;
 }
 
+static int64_t chunks_of(const struct engine_tensor *node)
+{
+    return (node->src[ENGINE_ATTENTION_TABLES]->ne[0] + ENGINE_GPU_ATTENTION_THREADS - 1) /
+           ENGINE_GPU_ATTENTION_THREADS;
+}
+
+/* In how many parts the keys of a row are divided, so that few rows occupy a GPU too. */
+static int64_t parts_of(const struct engine_tensor *node)
+{
+    enum { BLOCKS = 256 };
+    const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
+    const int64_t parts = BLOCKS / (q->ne[1] * q->ne[2]), most = chunks_of(node);
+    return parts < 2 ? 1 : parts < most ? parts : most;
+}
+
+static int64_t attention_scratch(const struct engine_tensor *node)
+{
+    const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
+    const int64_t sums = node->params.attention.dv + 2;
+    if (parts_of(node) == 1) return 0;
+    return q->ne[1] * q->ne[2] * chunks_of(node) * sums * (int64_t)sizeof(float);
+}
+
 static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor *node,
                              char *scratch)
 {
-    (void)scratch;
     const struct engine_attention *p = &node->params.attention;
     const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
     const struct engine_tensor *relative = node->src[ENGINE_ATTENTION_RELATIVE];
@@ -214,15 +236,24 @@ static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor 
         .scale = direct ? p->scale * LOG2_E : p->scale,
         .direct = direct,
         .softcap = p->softcap,
+        .n_parts = (int32_t)parts_of(node),
+        .n_chunks = (int32_t)chunks_of(node),
     };
+    if (arguments.n_parts > 1) arguments.sums = (float *)(void *)scratch;
     for (int64_t h = 0; p->max_alibi != 0.0f && h < q->ne[1]; h++)
         arguments.slope[h] = engine_alibi_slope(p->max_alibi, h, q->ne[1]);
-    const struct engine_gpu_grid grid = {
-        (uint32_t)q->ne[1], (uint32_t)q->ne[2], ENGINE_GPU_ATTENTION_THREADS,
+    struct engine_gpu_grid grid = {
+        (uint32_t)q->ne[1], (uint32_t)(q->ne[2] * arguments.n_parts), ENGINE_GPU_ATTENTION_THREADS,
         (uint32_t)(sizeof(struct engine_gpu_attention_memory) +
                    ENGINE_GPU_ATTENTION_SUBS * node->params.attention.dv * sizeof(int32_t))};
     engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_ATTENTION], &grid, &arguments);
+    grid.y = (uint32_t)q->ne[2];
+    grid.shared = 0;
+    if (arguments.n_parts > 1)
+        engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_ATTENTION_MERGE], &grid, &arguments);
 }
 
-const struct engine_gpu_op engine_gpu_op_attention = {
-    .op = &engine_op_attention, .supports = attention_supports, .launch = attention_launch};
+const struct engine_gpu_op engine_gpu_op_attention = {.op = &engine_op_attention,
+                                                      .supports = attention_supports,
+                                                      .scratch = attention_scratch,
+                                                      .launch = attention_launch};

@@ -17,10 +17,11 @@ struct ffn {
     struct model_norm sub_norm;       /* applied before down */
     struct engine_tensor *act_scales; /* [F]: divisors of the activation's output; or NULL */
     struct model_linear down, down_t; /* E x F */
-    float alpha_p, alpha_n, beta;     /* parameters of xIELU */
-    float threshold;                  /* rows with a lower score of the predictor are zero */
-    float clamp;                      /* bound of gated units; 0: none */
-    uint32_t n_lora, n_slots;         /* of adapters that ids choose: rank, number and one; or 0 */
+    struct model_parts gate_parts, up_parts, down_parts;
+    float alpha_p, alpha_n, beta; /* parameters of xIELU */
+    float threshold;              /* rows with a lower score of the predictor are zero */
+    float clamp;                  /* bound of gated units; 0: none */
+    uint32_t n_lora, n_slots;     /* of adapters that ids choose: rank, number and one; or 0 */
     struct model_switched switched[2], switched_down; /* of gate and up; of down */
 };
 
@@ -28,12 +29,12 @@ struct ffn {
 
 /* clang-format off */
 static const struct model_tensor_row tensors[] = {
-    {"ffn_gate",     MODEL_LINEAR, MODEL_REQUIRED, AT(gate),     .inputs = AT(n_embd), .outputs = AT(n_gate)},
-    {"ffn_up",       MODEL_LINEAR, MODEL_REQUIRED, AT(up),       .inputs = AT(n_embd), .outputs = AT(n_up)},
+    {"ffn_gate",     MODEL_LINEAR, MODEL_REQUIRED, AT(gate),     .inputs = AT(n_embd), .outputs = AT(n_gate), .parts = AT(gate_parts), .cut = MODEL_CUT_HOT},
+    {"ffn_up",       MODEL_LINEAR, MODEL_REQUIRED, AT(up),       .inputs = AT(n_embd), .outputs = AT(n_up), .parts = AT(up_parts), .cut = MODEL_CUT_HOT},
     {"ffn_act_scales", MODEL_VECTOR, MODEL_OPTIONAL, AT(act_scales), .inputs = AT(n_ff)},
     {"ffn_sub_norm", MODEL_NORM,   MODEL_OPTIONAL, AT(sub_norm), .inputs = AT(n_ff)},
-    {"ffn_down",     MODEL_LINEAR, MODEL_REQUIRED, AT(down),     .inputs = AT(n_down), .outputs = AT(n_embd), .zeros = AT(zeros)},
-    {"ffn_down_t",   MODEL_TRANSPOSED, MODEL_REQUIRED, AT(down_t), .inputs = AT(n_down_t), .outputs = AT(n_embd)},
+    {"ffn_down",     MODEL_LINEAR, MODEL_REQUIRED, AT(down),     .inputs = AT(n_down), .outputs = AT(n_embd), .zeros = AT(zeros), .parts = AT(down_parts), .cut = MODEL_CUT_SHARE},
+    {"ffn_down_t",   MODEL_TRANSPOSED, MODEL_REQUIRED, AT(down_t), .inputs = AT(n_down_t), .outputs = AT(n_embd), .parts = AT(down_parts)},
     {"fc1",          MODEL_LINEAR, MODEL_REQUIRED, AT(fc1),      .inputs = AT(n_embd), .outputs = AT(n_rank)},
     {"fc2",          MODEL_LINEAR, MODEL_REQUIRED, AT(fc2),      .inputs = AT(n_rank), .outputs = AT(n_predicted)},
     {"ffn_gate_switch_a", MODEL_STACK, MODEL_REQUIRED, AT(switched[0].a), .inputs = AT(n_embd), .outputs = AT(n_lora), .depth = AT(n_slots)},
@@ -111,6 +112,14 @@ static bool read_activation(struct model_reader *r, struct ffn *f)
                              word.size < 32 ? (int)word.size : 32, word.data);
 }
 
+/* Whether each element of the input of down is computed by itself, of a row of gate and of up. */
+static bool can_be_divided(const struct model_reader *r, uint32_t layer, const struct ffn *f)
+{
+    return (f->form == MODEL_FFN_GATED || f->form == MODEL_FFN_PLAIN) && !f->sparse && !f->n_lora &&
+           !model_reader_tensor(r, layer, "ffn_gate.bias") &&
+           !model_reader_tensor(r, layer, "ffn_up.bias");
+}
+
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
 {
     struct ffn *f = self;
@@ -131,6 +140,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     f->n_gate = f->form == MODEL_FFN_GATED ? f->n_ff : 0;
     f->n_up = f->form == MODEL_FFN_FUSED ? 2 * f->n_ff : f->n_ff;
     if (row->act_key && !read_activation(r, f)) return false;
+    f->gate_parts.can = f->up_parts.can = f->down_parts.can = can_be_divided(r, l->index, f);
     f->zeros = f->sparse || (f->form != MODEL_FFN_XIELU && engine_unary_has_zeros(f->act));
     return read_powerinfer(r, l->index, f) &&
            (row->clamps != MODEL_CLAMPS_EXPERTS ||
@@ -217,23 +227,93 @@ static struct engine_tensor *build_xielu(const struct model_builder *b, const st
     return engine_add(b->g, engine_scale(b->g, bend, f->alpha_n, 0.0f), x);
 }
 
+/* Builds the input of down. */
+static struct engine_tensor *build_inner(const struct model_builder *b, const struct ffn *f,
+                                         struct engine_tensor *x)
+{
+    const bool simple = f->form == MODEL_FFN_GATED || f->form == MODEL_FFN_PLAIN;
+    if (simple && f->clamp < 1e-6f && f->zeros) return build_by_zeros(b, f, x);
+    if (f->form == MODEL_FFN_GATED || f->form == MODEL_FFN_FUSED) return build_gated(b, f, x);
+    x = model_linear_as(b, &f->up, MODEL_IN_FFN, x);
+    return f->form == MODEL_FFN_XIELU ? build_xielu(b, f, x) : engine_unary(b->g, x, f->act);
+}
+
+static const struct engine_place *place_of(const struct model_builder *b, int part)
+{
+    return part == 0 ? b->layer->place : NULL;
+}
+
+/* Builds the elements of the input of down that are computed from part i of gate and up. */
+static struct engine_tensor *build_part(const struct model_builder *b, const struct ffn *f, int i,
+                                        struct engine_tensor *x)
+{
+    struct ffn part = *f;
+    if (f->up_parts.n[i] == 0) return NULL;
+    part.n_ff = f->up_parts.n[i];
+    part.n_gate = f->n_gate ? part.n_ff : 0;
+    part.gate.weight = f->gate_parts.weight[i];
+    part.up.weight = f->up_parts.weight[i];
+    part.n_rank = 0;
+    engine_graph_set_place(b->g, place_of(b, i));
+    return build_inner(b, &part, x);
+}
+
+/* Concatenates rows of both parts, in the current place; either may be NULL. */
+static struct engine_tensor *join(const struct model_builder *b, struct engine_tensor *first,
+                                  struct engine_tensor *second)
+{
+    return first && second ? engine_concat(b->g, first, second, 0) : first ? first : second;
+}
+
+/* Sorts the elements of x [n][F], those of hot rows first, by the numbers of their rows. */
+static struct engine_tensor *in_order(const struct model_builder *b, struct engine_tensor *x)
+{
+    if (!x) return NULL;
+    const int64_t size = x->ne[0], n = x->ne[1];
+    x = n == 1 ? engine_reshape(b->g, x, 2, (int64_t[]){1, size})
+               : engine_cont(b->g, engine_permute(b->g, x, 1, 0, 2, 3));
+    x = engine_get_rows(b->g, x, b->layer->order);
+    return n == 1 ? engine_reshape(b->g, x, 2, (int64_t[]){size, 1})
+                  : engine_cont(b->g, engine_permute(b->g, x, 1, 0, 2, 3));
+}
+
+/* Builds down x, whose rows are in two places. */
+static struct engine_tensor *build_down(const struct model_builder *b, const struct ffn *f,
+                                        struct engine_tensor *x)
+{
+    struct engine_tensor *y[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++) {
+        engine_graph_set_place(b->g, place_of(b, i));
+        if (f->down_parts.n[i]) y[i] = model_linear_of(b, f->down_parts.weight[i], x);
+    }
+    engine_graph_set_place(b->g, b->layer->place);
+    return model_linear_finish(b, &f->down, MODEL_IN_FFN, join(b, y[0], y[1]));
+}
+
+/* Builds the network with its weights in two places. This machine's copy of x precedes the products
+ * of the layer's place, so that both compute at once. */
+static struct engine_tensor *build_divided(const struct model_builder *b, const struct ffn *f,
+                                           struct engine_tensor *x)
+{
+    engine_graph_set_place(b->g, NULL);
+    struct engine_tensor *here = engine_cast(b->g, x, QUANT_F32);
+    struct engine_tensor *hot = build_part(b, f, 0, x);
+    x = join(b, hot, build_part(b, f, 1, here));
+    engine_graph_set_place(b->g, NULL);
+    return in_order(b, x);
+}
+
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct ffn *f = self;
-    const bool simple = f->form == MODEL_FFN_GATED || f->form == MODEL_FFN_PLAIN;
-    if (simple && f->clamp < 1e-6f && f->zeros) {
-        x = build_by_zeros(b, f, x);
-    } else if (f->form == MODEL_FFN_GATED || f->form == MODEL_FFN_FUSED) {
-        x = build_gated(b, f, x);
-    } else {
-        x = model_linear_as(b, &f->up, MODEL_IN_FFN, x);
-        x = f->form == MODEL_FFN_XIELU ? build_xielu(b, f, x) : engine_unary(b->g, x, f->act);
-    }
-    x = model_named(b, x, "ffn_gated");
+    const bool divided = f->up_parts.divided;
+    x = model_named(b, divided ? build_divided(b, f, x) : build_inner(b, f, x), "ffn_gated");
     if (f->act_scales) x = engine_div(b->g, x, f->act_scales);
     if (f->sub_norm.weight) x = model_norm(b, x, &f->sub_norm);
     const struct model_linear *down = f->n_down ? &f->down : &f->down_t;
-    struct engine_tensor *y = model_linear_as(b, down, MODEL_IN_FFN, x);
+    struct engine_tensor *y =
+        divided && f->n_down ? build_down(b, f, x) : model_linear_as(b, down, MODEL_IN_FFN, x);
+    engine_graph_set_place(b->g, b->layer->place);
     return model_named(b, model_switched_add(b, &f->switched_down, x, y), "ffn_out");
 }
 

@@ -142,6 +142,10 @@ struct engine_tensor *model_linear(const struct model_builder *b, const struct m
                                    struct engine_tensor *x);
 struct engine_tensor *model_linear_as(const struct model_builder *b, const struct model_linear *l,
                                       enum model_linear_role role, struct engine_tensor *x);
+/* Applies the scale and bias of a linear to its product x. */
+struct engine_tensor *model_linear_finish(const struct model_builder *b,
+                                          const struct model_linear *l, enum model_linear_role role,
+                                          struct engine_tensor *x);
 /* Builds a linear of a feed-forward network whose product is zero where `active` [n][outputs] is
  * zero. */
 struct engine_tensor *model_linear_active(const struct model_builder *b,

@@ -15,9 +15,9 @@ static struct engine_tensor *apply_scale(const struct model_builder *b,
     return l->scale ? engine_mul(b->g, x, l->scale) : x;
 }
 
-/* Applies the scale and bias of a linear to its product. */
-static struct engine_tensor *finish(const struct model_builder *b, const struct model_linear *l,
-                                    enum model_linear_role role, struct engine_tensor *x)
+struct engine_tensor *model_linear_finish(const struct model_builder *b,
+                                          const struct model_linear *l, enum model_linear_role role,
+                                          struct engine_tensor *x)
 {
     if (role == MODEL_IN_MIXER) return add_bias(b, l, apply_scale(b, l, x));
     x = add_bias(b, l, x);
@@ -141,7 +141,7 @@ void model_linears(const struct model_builder *b, const struct model_linear *who
     y = fused ? model_linear_as(b, whole, role, x) : engine_mul_mat_cat(b->g, weight, n, x);
     y = model_named(b, y, name);
     for (int i = 0, column = 0; i < n; column += (int)size[i++])
-        out[i] = finish(b, l[i], role, engine_cols(b->g, y, column, size[i]));
+        out[i] = model_linear_finish(b, l[i], role, engine_cols(b->g, y, column, size[i]));
     if (!fused) adapt(b, weight, n, x, out);
 }
 
@@ -151,7 +151,7 @@ struct engine_tensor *model_linear_as(const struct model_builder *b, const struc
     struct engine_tensor *y = l->transposed ? engine_mul_mat_transposed(b->g, l->weight, x)
                               : l->columns  ? engine_mul_mat_columns(b->g, l->weight, l->columns, x)
                                             : engine_mul_mat(b->g, l->weight, x);
-    y = finish(b, l, role, y);
+    y = model_linear_finish(b, l, role, y);
     if (l->transposed) model_adapters_refuse(b, l->weight);
     adapt(b, &l->weight, 1, x, &y);
     return y;
@@ -168,7 +168,7 @@ struct engine_tensor *model_linear_active(const struct model_builder *b,
                                           struct engine_tensor *active)
 {
     struct engine_tensor *y =
-        finish(b, l, MODEL_IN_FFN, engine_mul_mat_active(b->g, l->weight, x, active));
+        model_linear_finish(b, l, MODEL_IN_FFN, engine_mul_mat_active(b->g, l->weight, x, active));
     adapt(b, &l->weight, 1, x, &y);
     return y;
 }

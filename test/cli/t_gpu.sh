@@ -82,14 +82,35 @@ infer logits $m -p abc --gpu all --blas
 status 2
 err_line '^infer: --gpu: --blas is for the processor alone$'
 
-begin adapters_need_the_processor
-"${INFER%/*}/test/tool_make_adapter" "$work/m.gguf" "$work/a.gguf" || bad 'no adapter'
-gpu logits $m -p abc -o "$work/logits" --gpu 1 --lora "$work/a.gguf"
-status 2
-err_line '^infer: --gpu: adapters and control vectors need the processor$'
-arguments="logits $m -p abcdefgh -o - --lora $work/a.gguf"
-same --gpu auto
-err_line '^infer: no layer is on the GPU: adapters'
+begin adapters_and_control_vectors_act_on_layers_there
+make_adapter=${INFER%/*}/test/tool_make_adapter
+"$make_adapter" "$work/m.gguf" "$work/a.gguf" rank=4 alpha=8 || bad 'no adapter'
+"$make_adapter" "$work/m.gguf" "$work/b.gguf" rank=2 alpha=2 seed=2 type=F16 only=attn || bad 'no adapter'
+"$make_adapter" "$work/moe.gguf" "$work/c.gguf" rank=4 alpha=8 type=BF16 || bad 'no adapter of experts'
+python3 - "$work/v.gguf" <<'PY'
+import struct, sys
+def text(s): return struct.pack("<Q", len(s)) + s
+head = b"GGUF" + struct.pack("<IQQ", 3, 3, 1)
+head += text(b"general.architecture") + struct.pack("<I", 8) + text(b"controlvector")
+for layer in (1, 2, 3): # F32 [32]
+    head += text(b"direction.%d" % layer) + struct.pack("<IQIQ", 1, 32, 0, 128 * (layer - 1))
+head += bytes(-len(head) % 32)
+open(sys.argv[1], "wb").write(head + struct.pack("<96f", *(i % 7 - 3 for i in range(96))))
+PY
+infer logits $m -p abcdefgh -o -
+cp "$work/out" "$work/plain"
+for words in "--lora $work/a.gguf --lora $work/b.gguf:0.5" "--control-vector $work/v.gguf --control-vector-scaled $work/v.gguf:0.5:2-3" \
+    "--lora $work/a.gguf --control-vector $work/v.gguf:2"; do
+    arguments="logits $m -p abcdefgh -o - $words"
+    for n in 2 all auto; do same --gpu $n; done
+    cmp -s "$work/out" "$work/plain" && bad "$words: no effect"
+done
+arguments="logits -m $work/moe.gguf -p ab -o - --lora $work/c.gguf"
+for words in '--gpu all' '--gpu 1' '--gpu all --cpu-moe'; do same $words; done
+printf '{"prompt":"abc"}\n{"prompt":"abcd","lora":["a.gguf"]}\n{"prompt":"abc","lora":["a:0.5","b"]}\n' >"$work/lines"
+input=$work/lines arguments="batch $m --lora $work/a.gguf --lora $work/b.gguf:0 -n 3 --temp 0"
+same --gpu all
+input=
 
 begin every_command_gives_the_same_bytes
 printf '%s\n' 'Some words.' 'Others.' 'A third' >"$work/lines"
@@ -118,6 +139,60 @@ arguments="logits -m $work/moe.gguf -p ab -o -"
 for words in '--gpu all' '--gpu 1 --cpu-moe' '-ngl 99 -cmoe'; do same $words; done
 gpu run -m "$work/moe.gguf" -p ab --plan --json --gpu all --cpu-moe
 out_like '"bytes":[{]"weights":[0-9]{6},"cache":0,.*"gpu":[{]"name":"emulated GPU","layers":2,'
+
+begin cold_rows_may_be_on_the_processor
+"$make_model" "$work/relu.gguf" arch=arcee layers=4 embd=64 ff=1024 type=Q4_0 tokens=bpe || exit 1
+seq 1 200 >"$work/text"
+infer imatrix -m "$work/relu.gguf" -f "$work/text" --chunk 16 --chunks 2 -o "$work/cold" --activations
+status 0
+infer imatrix -m "$work/relu.gguf" -f "$work/text" --chunk 16 --chunks 2 -o "$work/matrix"
+python3 - "$work" <<'PY' || bad 'the counts are not those of the inputs'
+import struct, sys
+# The data of the first file ends with the counts; that of the second begins after its last name.
+counts = struct.unpack("<4096i", open(sys.argv[1] + "/cold", "rb").read()[-16384:])
+assert max(counts) <= 32 and min(counts) == 0 and 1000 < sum(counts) < 4096 * 32 - 1000
+name = b"blk.3.ffn_down.weight.in_sum2"
+bytes_ = open(sys.argv[1] + "/matrix", "rb").read()
+at = bytes_.index(name) + len(name)
+n_dims, = struct.unpack_from("<I", bytes_, at)
+offset, = struct.unpack_from("<Q", bytes_, at + 4 + 8 * n_dims + 4)
+last = max(bytes_.rindex(b".counts"), bytes_.rindex(b".in_sum2"))
+end = last + bytes_[last:].index(b"m2" if bytes_[last:last + 8] == b".in_sum2" else b"ts") + 2
+n_dims, = struct.unpack_from("<I", bytes_, end)
+data = -(-(end + 4 + 8 * n_dims + 12) // 32) * 32
+sums = struct.unpack_from("<1024f", bytes_, data + offset)
+assert all((s > 0) == (c > 0) for s, c in zip(sums, counts[3072:])), "zeros"
+PY
+arguments="logits -m $work/relu.gguf -p abcdefgh -o -"
+for words in '--gpu all' '--gpu 2 --hot-share 0.3' '-ngl 99 --hot-share 0.001'; do same $words --cpu-cold "$work/cold"; done
+most=101
+for memory in 20000000 2800000 2400000 2000000; do
+    same --gpu auto --cpu-cold "$work/cold" -v
+    n=$(sed -n 's/^infer: emulated GPU: 4 of 4 layers, \([0-9]*\) % of the rows of their networks$/\1/p' "$work/err")
+    [ "${n:-101}" -lt "$most" ] || bad "$n % of the rows in $memory bytes, $most in more"
+    most=$n
+done
+[ "${most:-0}" -gt 0 ] || bad 'no row is on the GPU'
+memory=
+gpu run -m "$work/relu.gguf" -p abc --plan --gpu all --cpu-cold "$work/cold" --hot-share 0.5
+out_like '^copies .* of cold rows \(--cpu-cold\)$'
+out_like '^GPU .* 4 layers, 50 % of their rows: weights'
+gpu run -m "$work/relu.gguf" -p abc -n 2 --json --gpu all --cpu-cold "$work/cold" --hot-share 0.25
+valid run.schema.json
+out_like '"gpu":[{]"name":"emulated GPU","layers":4,"hot_share":0.25[}]'
+for file in "$work/matrix" "$work/relu.gguf" "$work/missing"; do
+    gpu logits -m "$work/relu.gguf" -p abc -o "$work/logits" --gpu all --cpu-cold "$file"
+    status 2
+done
+gpu logits -m "$work/m.gguf" -p abc -o "$work/logits" --gpu all --cpu-cold "$work/cold"
+status 2
+err_line 'blk.0.ffn_[a-z]*.weight has 32 rows, but 1024 activations were counted$'
+infer logits $m -p abc -o "$work/logits" --cpu-cold "$work/cold"
+status 2
+"$make_adapter" "$work/relu.gguf" "$work/d.gguf" rank=4 || bad 'no adapter'
+gpu logits -m "$work/relu.gguf" -p abc -o "$work/logits" --gpu all --cpu-cold "$work/cold" --lora "$work/d.gguf"
+status 2
+err_line '^infer: --gpu: --cpu-cold divides matrices, so adapters cannot act$'
 
 begin drafts_and_stored_prompts_work
 arguments="run $m -p abcabcabc -n 8 --temp 0 --draft ngram"

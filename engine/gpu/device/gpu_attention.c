@@ -1,8 +1,9 @@
 /* engine/gpu/device/gpu_attention.c: device code: keys and values of int16 groups, and attention
  * over them. The arithmetic is that of engine/cpu/isa/attn_terms.h, inlined.
  *
- * A block computes a query row; its thread j has key j of a chunk, its warp s the sub-block of keys
- * 32 s .. 32 s + 31, and later thread e has elements e, e + 256 .. of the result:
+ * A block computes a query row, or every n-th chunk of its keys, whose sums another kernel merges;
+ * its thread j has key j of a chunk, its warp s the sub-block of keys 32 s .. 32 s + 31, and later
+ * thread e has elements e, e + 256 .. of the result:
  *
  *     t of each key                   thread j
  *     c, sums of weights              warp s, by exchanges
@@ -69,8 +70,9 @@ struct query {
     struct engine_gpu_attention_memory *shared;
     const char *k, *v;    /* the KV head's first group */
     const int32_t *table; /* slots */
-    int64_t d, dv, first, end, head;
+    int64_t d, dv, first, end, head, token;
     int64_t self; /* the query's own position */
+    bool has_table;
 };
 
 /* Writes the codes of the query; by warp 0. */
@@ -263,67 +265,122 @@ static void add_sink(struct sums *sum, float sink)
     for (int i = 0; i < PARTS; i++) sum->o[i] *= e;
 }
 
-/* All threads of the block call it. */
-static struct sums attend(const struct query *q)
+/* The sums of one chunk; all threads of the block call it. */
+static struct sums sums_of(const struct query *q, int64_t chunk)
 {
     struct engine_gpu_attention_memory *s = q->shared;
-    struct sums sum = {0};
-    const int64_t end = q->first < q->end ? q->end : 0;
-    for (int64_t chunk = q->first / ENGINE_ATTN_KEYS; chunk * ENGINE_ATTN_KEYS < end; chunk++) {
-        struct sums next = {.any = true};
-        weigh(q, chunk);
-        gpu_sync(); /* codes, c and lanes of all sub-blocks are written */
-        float largest = -ENGINE_ATTN_LIMIT, scale[ENGINE_ATTN_SUBS];
-        for (int i = 0; i < ENGINE_ATTN_SUBS; i++) largest = s->c[i] > largest ? s->c[i] : largest;
-        for (int i = 0; i < ENGINE_ATTN_SUBS; i++) scale[i] = attn_exp2(s->c[i] - largest);
-        if (gpu_warp() == 0) {
-            const float total = sum_of_weights(s, scale);
-            if (gpu_lane() == 0) s->sum = total;
-        }
-        sum_values(q, chunk);
-        gpu_sync(); /* sums are written; codes, c and lanes are read */
-        for (int i = 0; i < PARTS; i++)
-            if (element_of(i) < q->dv) next.o[i] = value_of(q, scale, element_of(i));
-        next.m = largest - ENGINE_ATTN_WEIGHT_BITS;
-        next.l = s->sum;
-        merge(&sum, &next);
+    struct sums next = {.any = true};
+    weigh(q, chunk);
+    gpu_sync(); /* codes, c and lanes of all sub-blocks are written */
+    float largest = -ENGINE_ATTN_LIMIT, scale[ENGINE_ATTN_SUBS];
+    for (int i = 0; i < ENGINE_ATTN_SUBS; i++) largest = s->c[i] > largest ? s->c[i] : largest;
+    for (int i = 0; i < ENGINE_ATTN_SUBS; i++) scale[i] = attn_exp2(s->c[i] - largest);
+    if (gpu_warp() == 0) {
+        const float total = sum_of_weights(s, scale);
+        if (gpu_lane() == 0) s->sum = total;
     }
-    return sum;
+    sum_values(q, chunk);
+    gpu_sync(); /* sums are written; codes, c and lanes are read */
+    for (int i = 0; i < PARTS; i++)
+        if (element_of(i) < q->dv) next.o[i] = value_of(q, scale, element_of(i));
+    next.m = largest - ENGINE_ATTN_WEIGHT_BITS;
+    next.l = s->sum;
+    return next;
+}
+
+/* Where the sums of a chunk are between two kernels: m, l, and dv elements. */
+static float *stored_sums(const struct query *q, int64_t chunk)
+{
+    const int64_t row = q->token * q->p->q.ne[1] + q->head;
+    return q->p->sums + (row * q->p->n_chunks + chunk) * (q->dv + 2);
+}
+
+static void store(const struct query *q, int64_t chunk, const struct sums *next)
+{
+    float *to = stored_sums(q, chunk);
+    if (gpu_thread() == 0) {
+        to[0] = next->m;
+        to[1] = next->l;
+    }
+    for (int i = 0; i < PARTS; i++)
+        if (element_of(i) < q->dv) to[2 + element_of(i)] = next->o[i];
+}
+
+static struct sums load(const struct query *q, int64_t chunk)
+{
+    const float *from = stored_sums(q, chunk);
+    struct sums next = {.any = true, .m = from[0], .l = from[1]};
+    for (int i = 0; i < PARTS; i++)
+        if (element_of(i) < q->dv) next.o[i] = from[2 + element_of(i)];
+    return next;
+}
+
+static struct query query_of(const struct engine_gpu_attention *p, int64_t head, int64_t token)
+{
+    const int64_t kv = head / (p->q.ne[1] / p->k.ne[1]);
+    const int32_t *range =
+        (const int32_t *)(const void *)(p->ranges.data + token * p->ranges.nb[1]);
+    struct query q = {
+        .p = p,
+        .shared = gpu_shared(),
+        .k = p->k.data + kv * p->k.nb[1],
+        .v = p->v.data + kv * p->v.nb[1],
+        .table = (const int32_t *)(const void *)(p->tables.data + range[0] * p->tables.nb[1]),
+        .d = p->q.ne[0],
+        .dv = p->out.ne[0] / p->q.ne[1],
+        .first = range[1] < 0 ? 0 : range[1],
+        .end = range[2] < p->tables.ne[0] ? range[2] : p->tables.ne[0],
+        .head = head,
+        .token = token,
+        .has_table = range[0] >= 0 && range[0] < p->tables.ne[1],
+    };
+    q.self = q.end - 1 - range[3];
+    if (!q.has_table || q.first >= q.end) q.end = 0; /* no chunk */
+    return q;
+}
+
+/* Writes the result of all keys. */
+static void write_result(const struct query *q, struct sums sum)
+{
+    const struct engine_gpu_attention *p = q->p;
+    float *out = (float *)(void *)(p->out.data + q->token * p->out.nb[1]) + q->head * q->dv;
+    /* No table, or all scores were below the range. */
+    if (!q->has_table || sum.m < -ENGINE_ATTN_LIMIT) sum.l = v_of_bits(0x7fc00000);
+    if (sum.any && p->sinks.data)
+        add_sink(&sum, *(const float *)(const void *)(p->sinks.data + q->head * p->sinks.nb[0]));
+    const float factor = 1.0f / sum.l;
+    for (int i = 0; i < PARTS; i++)
+        if (element_of(i) < q->dv)
+            out[element_of(i)] = sum.any ? sum.o[i] * factor : q->has_table ? 0.0f : sum.l;
 }
 
 GPU_KERNEL(engine_gpu_attention, engine_gpu_attention)
 {
-    const int64_t head = gpu_block(), token = gpu_block_y();
-    const int64_t kv = head / (p.q.ne[1] / p.k.ne[1]);
-    const int32_t *range = (const int32_t *)(const void *)(p.ranges.data + token * p.ranges.nb[1]);
-    struct query q = {
-        .p = &p,
-        .shared = gpu_shared(),
-        .k = p.k.data + kv * p.k.nb[1],
-        .v = p.v.data + kv * p.v.nb[1],
-        .table = (const int32_t *)(const void *)(p.tables.data + range[0] * p.tables.nb[1]),
-        .d = p.q.ne[0],
-        .dv = p.out.ne[0] / p.q.ne[1],
-        .first = range[1] < 0 ? 0 : range[1],
-        .end = range[2] < p.tables.ne[0] ? range[2] : p.tables.ne[0],
-        .head = head,
-    };
-    q.self = q.end - 1 - range[3];
-    float *out = (float *)(void *)(p.out.data + token * p.out.nb[1]) + head * q.dv;
-    const bool has_table = range[0] >= 0 && range[0] < p.tables.ne[1];
+    const struct query q = query_of(&p, gpu_block(), gpu_block_y() / p.n_parts);
+    int64_t chunk = q.first / ENGINE_ATTN_KEYS + gpu_block_y() % p.n_parts;
     struct sums sum = {0};
-    if (has_table) {
+    if (chunk * ENGINE_ATTN_KEYS < q.end) {
         convert_query(
-            &q, (const float *)(const void *)(p.q.data + token * p.q.nb[2] + head * p.q.nb[1]));
+            &q, (const float *)(const void *)(p.q.data + q.token * p.q.nb[2] + q.head * p.q.nb[1]));
         gpu_sync(); /* the query is written */
-        sum = attend(&q);
     }
-    /* No table, or all scores were below the range. */
-    if (!has_table || sum.m < -ENGINE_ATTN_LIMIT) sum.l = v_of_bits(0x7fc00000);
-    if (sum.any && p.sinks.data)
-        add_sink(&sum, *(const float *)(const void *)(p.sinks.data + head * p.sinks.nb[0]));
-    const float factor = 1.0f / sum.l;
-    for (int i = 0; i < PARTS; i++)
-        if (element_of(i) < q.dv)
-            out[element_of(i)] = sum.any ? sum.o[i] * factor : has_table ? 0.0f : sum.l;
+    for (; chunk * ENGINE_ATTN_KEYS < q.end; chunk += p.n_parts) {
+        const struct sums next = sums_of(&q, chunk);
+        if (p.sums)
+            store(&q, chunk, &next);
+        else
+            merge(&sum, &next);
+    }
+    if (!p.sums) write_result(&q, sum);
+}
+
+GPU_KERNEL(engine_gpu_attention_merge, engine_gpu_attention)
+{
+    const struct query q = query_of(&p, gpu_block(), gpu_block_y());
+    struct sums sum = {0};
+    for (int64_t chunk = q.first / ENGINE_ATTN_KEYS; chunk * ENGINE_ATTN_KEYS < q.end; chunk++) {
+        const struct sums next = load(&q, chunk);
+        merge(&sum, &next);
+    }
+    write_result(&q, sum);
 }

@@ -134,15 +134,18 @@ struct engine_gpu_set_kv {
     bool values, bfloat; /* values instead of keys; rounded to BF16 instead of F16 */
 };
 
-/* engine_gpu_attention: attention over a cache of int16 groups, a query row for each block. Grid:
- * x: heads, y: tokens; ENGINE_GPU_ATTENTION_THREADS threads; shared memory: struct
- * engine_gpu_attention_memory. */
+/* engine_gpu_attention: attention over a cache of int16 groups, a query row for n_parts blocks.
+ * Grid: x: heads, y: tokens * n_parts; ENGINE_GPU_ATTENTION_THREADS threads; shared memory: struct
+ * engine_gpu_attention_memory. With several parts engine_gpu_attention_merge makes the result of
+ * the sums of chunks; its grid: x: heads, y: tokens. */
 struct engine_gpu_attention {
     struct engine_gpu_tensor out, q, k, v, ranges, tables, sinks, relative;
     int64_t n_slots;
     float scale;   /* of scores, if direct in units of powers of two */
     bool direct;   /* scores are used as they are: the next two are off, and there is no relative */
     float softcap; /* 0: off */
+    int32_t n_parts, n_chunks; /* chunks of a table */
+    float *sums;               /* [tokens][heads][n_chunks][2 + dv]; NULL: one part */
     float slope[ENGINE_GPU_ATTENTION_SLOPES]; /* ALiBi's, of each head; all 0: off */
 };
 
