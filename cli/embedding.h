@@ -38,8 +38,8 @@ bool cli_embed_open(struct cli_embed *e, const struct cli_values *values, const 
 void cli_embed_close(struct cli_embed *e);
 
 /* Appends the prefix of texts of a role: that of --prefix, otherwise the one of a known model,
- * which the names in the file identify; none for CLI_EMBED_ANY and for other models. With --as other
- * models are BASE_USAGE. */
+ * which the names in the file identify; none for CLI_EMBED_ANY and for other models. With --as
+ * other models are BASE_USAGE. */
 enum cli_embed_role { CLI_EMBED_ANY, CLI_EMBED_QUERY, CLI_EMBED_DOCUMENT };
 bool cli_embed_prefix(const struct cli_embed *e, enum cli_embed_role role, struct base_buffer *out,
                       struct base_error *err);
