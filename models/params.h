@@ -221,7 +221,7 @@ struct model_params {
     uint32_t n_pass;            /* passes over the layers, each with its own state */
     uint32_t n_stack, n_low;    /* layers of each of two stacks, 0: there are none; runs of the low
                                    one before each of the high one (model_run_layer) */
-    uint32_t n_run;             /* layers that a token passes through, one after the other */
+    uint32_t n_run;             /* consecutive layers that a token passes through */
     bool pass_norm;             /* the output norm is applied between passes too */
     uint32_t n_draft_layer;     /* MTP layers of the file, after the others */
     uint32_t n_mtp;             /* 1: the first of them drafts tokens; the others are not used */
@@ -269,6 +269,16 @@ static inline uint32_t model_run_layer(const struct model_params *p, uint32_t i)
 bool model_params_read(struct model_params *p, const struct gguf_file *file,
                        struct base_error *err);
 void model_params_free(struct model_params *p);
+
+/* Parts of model_params_read (params_streams.c). _read_streams reads the numbers of streams around
+ * sublayers, of gated units, n-grams and adapters that ids choose. _hyper_gated returns the sizes
+ * of hyper-connections with gates, of a layer or (`end`) before the output; files have the weights
+ * of their norm as [S E] or [S][E]. */
+struct model_reader;
+struct gguf_tensor;
+bool model_read_streams(struct model_reader *r, struct model_params *p);
+struct model_hyper model_hyper_gated(const struct model_params *p, const struct gguf_tensor *norm,
+                                     bool end);
 
 /* Calls `visit` for each row of tensors that the model has, in a fixed order. `prefix` is "" or
  * "blk.N."; the row's offsets are those of the struct `self`. Returns false as soon as `visit`
