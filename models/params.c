@@ -227,15 +227,14 @@ static bool read_experts(struct model_reader *r, struct model_params *p)
 static bool read_passes(struct model_reader *r, struct model_params *p)
 {
     bool skip = false;
-    p->n_pass = 1;
+    uint32_t n = 1;
     if (!p->n_stack) p->n_run = p->n_layer;
     if (!p->arch->plan.loops) return true;
-    if (!model_read_u32(r, "num_loops", MODEL_OPTIONAL, 1, MODEL_MAX_LAYERS / p->n_layer,
-                        &p->n_pass) ||
+    if (!model_read_u32(r, "num_loops", MODEL_OPTIONAL, 1, MODEL_MAX_LAYERS / p->n_layer, &n) ||
         !gguf_get_bool(r->file, model_reader_key(r, "skip_loop_final_norm"), &skip, r->err))
         return false;
     p->pass_norm = !skip;
-    p->n_run = p->n_layer * p->n_pass;
+    p->n_run = p->n_layer * n;
     return true;
 }
 
