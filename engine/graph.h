@@ -164,10 +164,14 @@ struct engine_tensor *engine_mul_mat_id_active(struct engine_graph *g, struct en
                                                struct engine_tensor *active);
 /* As engine_mul_mat of a matrix w, of which `columns`, I8, is the copy that quant_columns_make
  * makes: the same bits. With one or two columns of x, most of whose elements are zero, the copy is
- * read instead of w, without the columns of zeros. */
+ * read instead of w, without the columns of zeros. The second: as engine_mul_mat_id, with the
+ * copies of all experts, columns[X][bytes], which are read if no expert has more columns. */
 struct engine_tensor *engine_mul_mat_columns(struct engine_graph *g, struct engine_tensor *w,
                                              struct engine_tensor *columns,
                                              struct engine_tensor *x);
+struct engine_tensor *engine_mul_mat_id_columns(struct engine_graph *g, struct engine_tensor *w,
+                                                struct engine_tensor *columns,
+                                                struct engine_tensor *x, struct engine_tensor *ids);
 
 /* w[k][n] (any type with arithmetic) and x[T][k] F32 give [T][n]: sums of the rows of w, weighted
  * by x. Rows where x is zero (of either sign) are left out, and not read if all of x are zero

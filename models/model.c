@@ -62,8 +62,9 @@ static bool check_ids(const struct model_params *p, struct base_error *err)
     return true;
 }
 
-struct model *model_open(const struct gguf_file *file, struct engine *engine,
-                         const struct model_placement *placement, struct base_error *err)
+static struct model *open_model(const struct gguf_file *file, struct engine *engine,
+                                const struct model_placement *placement, bool drafts,
+                                struct base_error *err)
 {
     struct model *m = calloc(1, sizeof *m);
     if (!m) {
@@ -72,7 +73,8 @@ struct model *model_open(const struct gguf_file *file, struct engine *engine,
     }
     m->file = file;
     m->engine = engine;
-    bool ok = model_params_read(&m->params, file, err);
+    bool ok = drafts ? model_params_read_drafter(&m->params, file, err)
+                     : model_params_read(&m->params, file, err);
     m->params.predicts = engine->options.predicts;
     m->params.makes_columns = engine->options.columns && !engine->options.plan_only;
     m->params.plans_columns = engine->options.columns && engine->options.plan_only;
@@ -85,6 +87,18 @@ struct model *model_open(const struct gguf_file *file, struct engine *engine,
     }
     collect_facts(m);
     return m;
+}
+
+struct model *model_open(const struct gguf_file *file, struct engine *engine,
+                         const struct model_placement *placement, struct base_error *err)
+{
+    return open_model(file, engine, placement, false, err);
+}
+
+struct model *model_open_drafter(const struct gguf_file *file, struct engine *engine,
+                                 struct base_error *err)
+{
+    return open_model(file, engine, NULL, true, err);
 }
 
 void model_close(struct model *m)

@@ -58,14 +58,16 @@ static bool fail_arch(struct gguf_str name, struct base_error *err)
 
 static const char source_prefix[] = "enc."; /* of an encoder's layers */
 
-static bool read_arch(struct model_params *p, const struct gguf_file *file, struct base_error *err)
+static bool read_arch(struct model_params *p, const struct gguf_file *file, bool drafts,
+                      struct base_error *err)
 {
     struct gguf_str name = {NULL, 0};
-    if (!model_kind_check(file, err) || !gguf_get_str(file, "general.architecture", &name, err))
+    if ((!drafts && !model_kind_check(file, err)) ||
+        !gguf_get_str(file, "general.architecture", &name, err))
         return false;
     if (!name.data)
         return base_fail_at(err, BASE_MODEL, "general.architecture", -1, "this key is missing");
-    p->arch = model_arch_find(name, &p->name);
+    p->arch = drafts ? model_arch_find_drafter(name, &p->name) : model_arch_find(name, &p->name);
     return p->arch ? true : fail_arch(name, err);
 }
 
@@ -76,6 +78,7 @@ static bool read_arch(struct model_params *p, const struct gguf_file *file, stru
 static bool read_vocab(struct model_params *p, const struct gguf_file *file, struct base_error *err)
 {
     const struct gguf_tensor *t = gguf_tensor_find(file, "token_embd.weight");
+    if (!t && p->arch->drafter) return true;
     if (!t) t = gguf_tensor_find(file, "output.weight");
     if (!t) return base_fail_at(err, BASE_MODEL, "token_embd.weight", -1, "missing tensor");
     if (t->n_dims != 2 || t->ne[0] != p->n_embd || t->ne[1] > INT32_MAX)
@@ -139,13 +142,22 @@ static bool read_norm(struct model_reader *r, struct model_params *p)
     return true;
 }
 
+/* Returns the number of rows of a matrix; 0 if the file does not have it. */
+static uint32_t rows_of(const struct gguf_file *file, const char *name)
+{
+    const struct gguf_tensor *t = gguf_tensor_find(file, name);
+    return t && t->ne[1] <= INT32_MAX ? (uint32_t)t->ne[1] : 0;
+}
+
 static bool read_ends(struct model_reader *r, struct model_params *p)
 {
     const struct model_ends_row *row = &p->arch->ends;
     struct model_ends *ends = &p->ends;
     ends->n_embd = p->n_embd;
     ends->n_vocab = p->n_vocab;
-    ends->n_output = p->arch->encoder ? 0 : p->n_vocab;
+    ends->n_output = p->arch->encoder   ? 0
+                     : p->arch->drafter ? rows_of(r->file, "output.weight")
+                                        : p->n_vocab;
     const bool normless = p->residual == MODEL_SUM_NORM || p->residual == MODEL_HYPER_GATED;
     ends->n_output_norm = is_plain(p) || normless ? 0 : p->n_embd;
     const struct gguf_tensor *types = gguf_tensor_find(r->file, "token_types.weight");
@@ -308,6 +320,79 @@ static bool read_stacks(struct model_reader *r, struct model_params *p, uint32_t
     return true;
 }
 
+/* Reads the numbers of the layers whose hidden states a drafter reads. */
+static bool read_reads(struct model_reader *r, struct model_drafter_ends *d)
+{
+    static const char key[] = "target_layers";
+    const struct gguf_kv *kv = gguf_kv_find(r->file, model_reader_key(r, key));
+    if (!kv || kv->kind != GGUF_ARRAY || kv->item == GGUF_STRING || kv->item == GGUF_F32 ||
+        kv->item == GGUF_F64 || kv->count == 0 || kv->count > MODEL_READS_MAX)
+        return model_reader_fail(r, key, "an array of 1 to %d layers was expected",
+                                 MODEL_READS_MAX);
+    for (uint32_t i = 0; i < kv->count; i++) {
+        const int64_t layer = gguf_array_int(kv, i);
+        if (layer < 0 || layer > MODEL_MAX_LAYERS)
+            return model_reader_fail(r, key, "item %u is %lld, no layer", i, (long long)layer);
+        d->layer[d->n_read++] = (uint32_t)layer;
+    }
+    return true;
+}
+
+static bool read_eagle3(struct model_reader *r, struct model_params *p)
+{
+    struct model_drafter_ends *d = &p->drafter;
+    bool norm = false;
+    if (p->n_layer > 1)
+        return model_reader_fail(r, "block_count", "%u, but such a drafter has one layer",
+                                 p->n_layer);
+    if (d->n_read != 3)
+        return model_reader_fail(r, "target_layers", "%u layers, but such a drafter reads 3",
+                                 d->n_read);
+    if (!model_read_u32(r, "target_hidden_size", MODEL_REQUIRED, 1, MODEL_MAX_DIM,
+                        &d->n_embd_read) ||
+        !gguf_get_bool(r->file, model_reader_key(r, "norm_before_fc"), &norm, r->err) ||
+        !gguf_get_bool(r->file, model_reader_key(r, "norm_before_residual"), &d->adds_normalized,
+                       r->err))
+        return false;
+    d->n_norm = norm ? d->n_read * d->n_embd_read : 0;
+    d->n_hidden_norm = p->n_embd;
+    return true;
+}
+
+static bool read_dflash(struct model_reader *r, struct model_drafter_ends *d)
+{
+    static const char mask_key[] = "tokenizer.ggml.mask_token_id";
+    uint32_t window = 0;
+    d->mask_id = UINT32_MAX;
+    d->block = 16;
+    if (!model_read_u32(r, "block_size", MODEL_OPTIONAL, 2, MODEL_MAX_CTX, &d->block) ||
+        !gguf_get_bool(r->file, model_reader_key(r, "attention.causal"), &d->causal, r->err) ||
+        !gguf_get_u32(r->file, model_reader_key(r, "attention.sliding_window"), &window, r->err) ||
+        !gguf_get_u32(r->file, mask_key, &d->mask_id, r->err))
+        return false;
+    if (window)
+        return model_reader_fail(r, "attention.sliding_window",
+                                 "drafters with windows are not supported");
+    if (d->mask_id == UINT32_MAX)
+        return base_fail_at(r->err, BASE_MODEL, mask_key, -1, "this key is missing");
+    d->n_norm = d->n_embd;
+    return true;
+}
+
+/* Reads the numbers of a drafter besides those of its layers. */
+static bool read_drafter(struct model_reader *r, struct model_params *p)
+{
+    struct model_drafter_ends *d = &p->drafter;
+    if (!p->arch->drafter) return true;
+    d->n_embd_read = d->n_embd = p->n_embd;
+    if (!read_reads(r, d) ||
+        !(p->arch->drafter == MODEL_DRAFTER_EAGLE3 ? read_eagle3(r, p) : read_dflash(r, d)))
+        return false;
+    d->n_in = d->n_read * d->n_embd_read;
+    d->n_ids = gguf_tensor_find(r->file, "d2t") ? p->ends.n_output : 0;
+    return true;
+}
+
 static bool read_numbers(struct model_reader *r, struct model_params *p)
 {
     /* Every layer has at least one tensor, so the number of tensors bounds the number of layers. */
@@ -341,7 +426,7 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
     }
     return read_diffusion(r, p) && read_direction(r, p) && read_norm(r, p) && read_passes(r, p) &&
            read_experts(r, p) && read_temperature(r, p) && model_read_streams(r, p) &&
-           read_ends(r, p);
+           read_ends(r, p) && read_drafter(r, p);
 }
 
 /* ---- Layers ---- */
@@ -540,16 +625,28 @@ static bool read_source_layers(struct model_reader *r, struct model_params *p)
     return true;
 }
 
-bool model_params_read(struct model_params *p, const struct gguf_file *file, struct base_error *err)
+static bool read_params(struct model_params *p, const struct gguf_file *file, bool drafts,
+                        struct base_error *err)
 {
     *p = (struct model_params){0};
-    if (!read_arch(p, file, err)) return false;
+    if (!read_arch(p, file, drafts, err)) return false;
     struct model_reader r = {.file = file, .name = p->name, .err = err};
     if (read_numbers(&r, p) && read_activation(&r, p) && read_layers(&r, p) &&
         read_source_layers(&r, p) && read_part(&r, p, NULL, MODEL_POOL, &p->pool))
         return true;
     model_params_free(p);
     return false;
+}
+
+bool model_params_read(struct model_params *p, const struct gguf_file *file, struct base_error *err)
+{
+    return read_params(p, file, false, err);
+}
+
+bool model_params_read_drafter(struct model_params *p, const struct gguf_file *file,
+                               struct base_error *err)
+{
+    return read_params(p, file, true, err);
 }
 
 static void free_layers(struct model_layer *layer, uint32_t n)
@@ -576,9 +673,10 @@ void model_params_free(struct model_params *p)
 
 /* ---- Tensors ---- */
 
-#define END(member)   MODEL_AT(struct model_ends, member)
-#define LAYER(member) MODEL_AT(struct model_layer, member)
-#define MTP(member)   MODEL_AT(struct model_mtp, member)
+#define END(member)     MODEL_AT(struct model_ends, member)
+#define LAYER(member)   MODEL_AT(struct model_layer, member)
+#define MTP(member)     MODEL_AT(struct model_mtp, member)
+#define DRAFTER(member) MODEL_AT(struct model_drafter_ends, member)
 
 /* clang-format off */
 static const struct model_tensor_row end_rows[] = {
@@ -651,6 +749,13 @@ static const struct model_tensor_row mtp_rows[] = {
     {"nextn.shared_head_head", MODEL_LINEAR, MODEL_OPTIONAL, MTP(output),      .inputs = MTP(n_embd), .outputs = MTP(n_vocab), .end = MODEL_OUTPUT},
     {.name = NULL},
 };
+static const struct model_tensor_row drafter_rows[] = {
+    {"fc",                     MODEL_LINEAR, MODEL_REQUIRED, DRAFTER(in),   .inputs = DRAFTER(n_in), .outputs = DRAFTER(n_embd)},
+    {"enc.output_norm",        MODEL_NORM,   MODEL_REQUIRED, DRAFTER(norm), .inputs = DRAFTER(n_norm)},
+    {"blk.0.attn_norm_2",      MODEL_NORM,   MODEL_REQUIRED, DRAFTER(hidden_norm), .inputs = DRAFTER(n_hidden_norm)},
+    {"d2t",                    MODEL_LONGS,  MODEL_REQUIRED, DRAFTER(ids),  .inputs = DRAFTER(n_ids)},
+    {.name = NULL},
+};
 /* clang-format on */
 
 uint32_t model_row_size(const void *self, uint16_t offset)
@@ -688,7 +793,8 @@ bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user)
 {
     char prefix[32];
     if (!visit_rows(end_rows, "", &p->ends, visit, user) ||
-        !visit_rows(p->pool.block->tensors, "", p->pool.self, visit, user))
+        !visit_rows(p->pool.block->tensors, "", p->pool.self, visit, user) ||
+        (p->arch->drafter && !visit_rows(drafter_rows, "", &p->drafter, visit, user)))
         return false;
     for (uint32_t i = 0; i < p->n_layer + p->n_mtp; i++) {
         snprintf(prefix, sizeof prefix, "%sblk.%u.", p->arch->prefix ? p->arch->prefix : "", i);

@@ -33,6 +33,7 @@ enum model_tensor_kind {
     MODEL_SLICES, /* a pointer; NAME.weight of [outputs][1][1][inputs], as F32 [outputs][inputs] */
     MODEL_MATRIX, /* a pointer; NAME.weight of [outputs][inputs] */
     MODEL_IDS,    /* a pointer; NAME.weight of [outputs][inputs], I32 */
+    MODEL_LONGS,  /* a pointer; NAME.weight of [inputs], I64 */
     MODEL_NORM,   /* a model_norm; NAME.weight and NAME.bias of [outputs][inputs], as F32 */
     MODEL_LINEAR, /* a model_linear; NAME.weight, and NAME.bias and .scale if present */
     MODEL_STACK,  /* a model_linear of `depth` matrices, one per expert */
@@ -205,6 +206,31 @@ struct model_mtp {
     struct model_linear output;
 };
 
+/* The hidden states that a drafter reads of each position: those that enter layer[i] of the model,
+ * or, with the number of its layers (of all passes), those that leave the last one. */
+enum { MODEL_READS_MAX = 32 };
+struct model_reads {
+    uint32_t n, layer[MODEL_READS_MAX];
+    bool last;       /* one of them leaves the last layer */
+    bool normalized; /* that one is read after the output norm */
+};
+
+/* What a drafter in a file of its own has besides its layers. */
+struct model_drafter_ends {
+    uint32_t n_read, layer[MODEL_READS_MAX]; /* see struct model_reads */
+    uint32_t n_embd_read;                    /* E of the model that it drafts for */
+    uint32_t n_embd, n_in, n_norm, n_ids;    /* E; n_read n_embd_read; of norm; draft ids */
+    uint32_t n_hidden_norm;                  /* E, or 0 */
+    struct model_norm norm; /* EAGLE-3: [n_in], of what it reads; DFlash: [E], after `in` */
+    struct model_norm hidden_norm;
+    struct model_linear in;    /* E x n_in: multiplies them, concatenated */
+    struct engine_tensor *ids; /* I64 [n_ids]: ids of its logits, or NULL: the model's */
+    bool adds_normalized;      /* the layer adds the hidden state after its norm */
+    uint32_t block;            /* DFlash: tokens that it was trained to evaluate at once */
+    uint32_t mask_id;
+    bool causal; /* tokens of a block attend only to earlier ones */
+};
+
 struct model_params {
     const struct model_arch *arch;
     const char *name; /* general.architecture as the table spells it */
@@ -248,8 +274,9 @@ struct model_params {
     float logit_softcap;                           /* 0: none */
     struct model_ends ends;
     struct model_mtp mtp;
-    struct model_part pool;    /* the classifier and projections of pooled rows */
-    struct model_layer *layer; /* [n_layer + n_mtp], owned */
+    struct model_drafter_ends drafter; /* of a file with a drafter */
+    struct model_part pool;            /* the classifier and projections of pooled rows */
+    struct model_layer *layer;         /* [n_layer + n_mtp], owned */
 };
 
 /* Returns the layer of run i < n_run: all layers in order, again and again. With two stacks (HRM,
@@ -267,6 +294,10 @@ static inline uint32_t model_run_layer(const struct model_params *p, uint32_t i)
  * nearest names. After a failure *p is empty. The caller frees it with model_params_free. */
 bool model_params_read(struct model_params *p, const struct gguf_file *file,
                        struct base_error *err);
+/* As model_params_read, of a file with a drafter. n_vocab is that of its own embeddings and
+ * ends.n_output of its own output; 0: it uses those of the model. */
+bool model_params_read_drafter(struct model_params *p, const struct gguf_file *file,
+                               struct base_error *err);
 void model_params_free(struct model_params *p);
 
 /* Parts of model_params_read (params_streams.c). _read_streams reads the numbers of streams around

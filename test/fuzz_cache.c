@@ -53,7 +53,8 @@ static void open_state(struct model_state *s, struct model_layer layer[N_LAYER +
                                           .type_k = quant_type_by_id(types[kind & 3]),
                                           .type_v = quant_type_by_id(types[kind >> 2 & 3]),
                                           .host = &host,
-                                          .mtp = (kind & 160) == 128};
+                                          .drafter = &layer[N_LAYER],
+                                          .n_draft = (kind & 160) == 128};
     memset(layer, 0, (N_LAYER + 1) * sizeof *layer);
     layer[N_LAYER].kv = (struct model_kv_shape){.n_head = 1, .size_k = 32, .size_v = 32};
     if (kind & 16) layer[0].kv = (struct model_kv_shape){.n_head = 2, .size_k = 32, .size_v = 32};

@@ -282,3 +282,17 @@ const struct support_fixture support_fixtures[] = {
     {"t5encoder-own", "t5encoder", .n_head_kv = 4, .with = "attn_rel_b.weight", .keys = "attention.relative_buckets_count=32", .bar = 1e-11},
     {.name = NULL},
 };
+
+/* Of each kind: with a vocabulary of its own, one that reads the last layer; with embeddings and an
+ * output of its own and other options; with those of the model; for a model with states. */
+const struct support_fixture support_drafters[] = {
+    {"eagle3", "eagle3", .base = "gpt-oss", .n_layer = 1, .with = "output.weight=40 d2t=40", .keys = "target_layers=0,2,3 target_hidden_size=64"},
+    {"eagle3-own", "eagle3", .base = "mimo2", .n_layer = 1, .n_embd = 96, .with = "token_embd.weight output.weight=300 rope_freqs.weight",
+     .keys = "target_layers=1,2,4 target_hidden_size=64 norm_before_residual=true norm_before_fc=true"},
+    {"eagle3-shared", "eagle3", .base = "qwen3", .n_layer = 1, .keys = "target_layers=0,1,1 target_hidden_size=64"},
+    {"eagle3-recurrent", "eagle3", .base = "qwen35", .n_layer = 1, .with = "output.weight=40 d2t=40", .keys = "target_layers=1,2,3 target_hidden_size=64", .bar = 1e-9},
+    {"dflash", "dflash", .base = "qwen3", .n_layer = 3, .keys = "target_layers=0,1 block_size=8 !tokenizer.ggml.mask_token_id=7"},
+    {"dflash-own", "dflash", .base = "mimo2", .n_layer = 2, .with = "token_embd.weight output.weight=40 d2t=40 attn_sinks.weight",
+     .keys = "target_layers=1,2,4 embedding_scale=1.5 attention.scale=0.3 attention.value_scale=0.7 !tokenizer.ggml.mask_token_id=9"},
+    {.name = NULL},
+};

@@ -237,6 +237,7 @@ enum model_indexed {
 
 struct model_attention_row {
     enum model_rope_kind rope;
+    bool pairs; /* Q, K and V multiply two rows of E numbers */
     enum model_indexed indexed;
     enum model_rope_kind index_rope; /* of the indexer's queries and keys */
     bool index_as_heads; /* of these the last elements rotate, and the norm of keys has the model's
@@ -451,6 +452,16 @@ enum model_mtp_input {
     MODEL_MTP_PLAIN       /* the hidden state before it */
 };
 
+/* A model that drafts tokens for another one, of which it reads hidden states (models/drafter.c):
+ * it is no model by itself. */
+enum model_drafter_kind {
+    MODEL_DRAFTER_NONE,
+    MODEL_DRAFTER_EAGLE3, /* one layer, which reads the embedding of a token and the hidden states
+                             of the position before it (Li et al. 2025) */
+    MODEL_DRAFTER_DFLASH  /* layers whose keys and values of a position are made of its hidden
+                             states; they replace mask tokens after the text, all at once */
+};
+
 /* ---- Pooling: one row of a sequence's hidden states (block_pool.c) ---- */
 
 struct model_pool_row {
@@ -500,6 +511,7 @@ struct model_arch {
     struct model_ends_row ends;
     struct model_pool_row pool;
     enum model_mtp_input mtp;
+    enum model_drafter_kind drafter;
     struct model_known known[MODEL_MAX_KNOWN];
     struct model_alias alias[MODEL_MAX_ALIASES];
 };
@@ -509,6 +521,8 @@ struct model_arch {
 const char *model_arch_name(size_t i, const struct model_arch **row);
 /* Returns the row of a name, NULL if there is none. *stored is the table's copy of the name. */
 const struct model_arch *model_arch_find(struct gguf_str name, const char **stored);
+/* As model_arch_find, among drafters, which the functions above do not return. */
+const struct model_arch *model_arch_find_drafter(struct gguf_str name, const char **stored);
 /* Returns the row for a model of these sizes: `arch`, or the row that its table of known models
  * names. */
 const struct model_arch *model_arch_known(const struct model_arch *arch, uint32_t n_layer,

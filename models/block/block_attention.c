@@ -13,6 +13,7 @@
 
 struct attention {
     uint32_t n_embd, n_q, n_k, n_v, n_qkv, n_out; /* E, H D, KH D, KH DV, those three, H DV */
+    uint32_t n_in;               /* E or 2 E: of the rows that Q, K and V multiply */
     uint32_t n_q_all;            /* rows of attn_q: n_q, or 2 n_q if it has a gate */
     uint32_t n_q_norm, n_k_norm; /* sizes of norms: 0, D, or that of all heads */
     uint32_t n_q_norm_optional, n_k_norm_optional;
@@ -54,12 +55,12 @@ struct attention {
 
 /* clang-format off */
 static const struct model_tensor_row tensors[] = {
-    {"attn_qkv",      MODEL_LINEAR, MODEL_OPTIONAL, AT(qkv),    .inputs = AT(n_embd), .outputs = AT(n_qkv)},
-    {"attn_q",        MODEL_LINEAR, MODEL_REQUIRED, AT(q),      .inputs = AT(n_embd), .outputs = AT(n_q_all), .unless = AT(qkv)},
-    {"attn_k",        MODEL_LINEAR, MODEL_REQUIRED, AT(k),      .inputs = AT(n_embd), .outputs = AT(n_k_must), .unless = AT(qkv)},
-    {"attn_v",        MODEL_LINEAR, MODEL_REQUIRED, AT(v),      .inputs = AT(n_embd), .outputs = AT(n_v_must), .unless = AT(qkv)},
-    {"attn_k",        MODEL_LINEAR, MODEL_OPTIONAL, AT(k),      .inputs = AT(n_embd), .outputs = AT(n_k_may)},
-    {"attn_v",        MODEL_LINEAR, MODEL_OPTIONAL, AT(v),      .inputs = AT(n_embd), .outputs = AT(n_v_may)},
+    {"attn_qkv",      MODEL_LINEAR, MODEL_OPTIONAL, AT(qkv),    .inputs = AT(n_in), .outputs = AT(n_qkv)},
+    {"attn_q",        MODEL_LINEAR, MODEL_REQUIRED, AT(q),      .inputs = AT(n_in), .outputs = AT(n_q_all), .unless = AT(qkv)},
+    {"attn_k",        MODEL_LINEAR, MODEL_REQUIRED, AT(k),      .inputs = AT(n_in), .outputs = AT(n_k_must), .unless = AT(qkv)},
+    {"attn_v",        MODEL_LINEAR, MODEL_REQUIRED, AT(v),      .inputs = AT(n_in), .outputs = AT(n_v_must), .unless = AT(qkv)},
+    {"attn_k",        MODEL_LINEAR, MODEL_OPTIONAL, AT(k),      .inputs = AT(n_in), .outputs = AT(n_k_may)},
+    {"attn_v",        MODEL_LINEAR, MODEL_OPTIONAL, AT(v),      .inputs = AT(n_in), .outputs = AT(n_v_may)},
     {"attn_q_norm",   MODEL_NORM,   MODEL_REQUIRED, AT(q_norm), .inputs = AT(n_q_norm), .outputs = AT(q_norm_rows)},
     {"attn_k_norm",   MODEL_NORM,   MODEL_REQUIRED, AT(k_norm), .inputs = AT(n_k_norm), .outputs = AT(k_norm_rows)},
     {"attn_q_norm",   MODEL_NORM,   MODEL_OPTIONAL, AT(q_norm), .inputs = AT(n_q_norm_optional), .outputs = AT(q_norm_rows)},
@@ -285,6 +286,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     a->kind = window ? MODEL_KV_SLIDING : MODEL_KV_FULL;
     if (!read_sharing(r, p, l->index, a)) return false;
     a->n_embd = p->n_embd;
+    a->n_in = row->pairs ? 2 * p->n_embd : p->n_embd;
     a->n_q = a->n_head * a->d;
     a->n_k = a->n_head_kv * a->d;
     a->n_v = a->n_head_kv * a->dv;

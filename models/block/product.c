@@ -200,7 +200,9 @@ struct engine_tensor *model_linear_id(const struct model_builder *b, const struc
                                       struct engine_tensor *active)
 {
     struct engine_tensor *y = active ? engine_mul_mat_id_active(b->g, l->weight, x, ids, active)
-                                     : engine_mul_mat_id(b->g, l->weight, x, ids);
+                              : l->columns
+                                  ? engine_mul_mat_id_columns(b->g, l->weight, l->columns, x, ids)
+                                  : engine_mul_mat_id(b->g, l->weight, x, ids);
     if (l->scale && b->params->arch->ffn.scales)
         y = engine_mul(b->g, y, rows_of_chosen(b, l->scale, 1, ids));
     if (l->bias) y = engine_add(b->g, y, rows_of_chosen(b, l->bias, l->bias->ne[0], ids));

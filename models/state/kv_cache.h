@@ -74,14 +74,14 @@ struct model_kv_slots {
 
 struct model_kv {
     struct model_kv_layer *layer; /* [n_layer] */
-    uint32_t n_layer;             /* layers of all runs (model_run_layer), and the MTP layer */
+    uint32_t n_layer;             /* layers of all runs (model_run_layer), and of a drafter */
     uint32_t window;              /* window of sliding layers; 0: there are none */
     bool both; /* tokens attend to later ones too; windows reach window / 2 positions to each side.
                   A sequence is one run, so all layers of one shape use the same memory */
     bool chunked; /* sliding layers attend to positions from a multiple of `window` on */
     struct model_kv_slots slots[MODEL_KV_KINDS];
-    uint32_t *mtp_first; /* [n_seq]: the MTP layer has keys and values only from this position on */
-    bool is_coded;       /* a layer's units have several slots */
+    uint32_t *draft_first; /* [n_seq]: a drafter has keys and values only from this position on */
+    bool is_coded;         /* a layer's units have several slots */
 };
 
 /* The inputs of a graph; NULL for a kind that the model has no layer of. */

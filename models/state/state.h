@@ -12,18 +12,20 @@
 #include "models/state/recurrent.h"
 
 enum {
-    MODEL_MTP_STEPS = 32,  /* maximum number of tokens that one draft of the MTP layer evaluates */
-    MODEL_MTP_PENDING = 64 /* maximum number of positions without that layer's keys and values */
+    MODEL_DRAFTER_STEPS = 32, /* maximum number of tokens that one draft evaluates */
+    MODEL_DRAFTER_PENDING =
+        64 /* maximum number of positions without the drafter's keys and values */
 };
 
 struct engine_pool;
 
 struct model_state {
     uint32_t n_seq, n_ctx;
-    uint32_t *length; /* [n_seq]: tokens of each sequence */
-    uint64_t bytes;   /* of all kinds */
-    bool mtp;         /* with keys and values of the MTP layer */
-    bool hidden;      /* graphs end with hidden states instead of logits */
+    uint32_t *length;                /* [n_seq]: tokens of each sequence */
+    uint64_t bytes;                  /* of all kinds */
+    const struct model_reads *reads; /* what a drafter reads; NULL: there is none */
+    uint32_t n_draft;                /* its layers: the last ones with keys and values */
+    bool hidden;                     /* graphs end with hidden states instead of logits */
     struct model_kv kv;
     struct model_recurrent recurrent;
     struct model_cross cross;
@@ -37,9 +39,11 @@ struct model_state_options {
     uint32_t n_seq, n_ctx;
     uint32_t n_batch; /* maximum of tokens in one run of a graph */
     const struct quant_type *type_k, *type_v;
-    const struct engine_place *host; /* place 0: of layers without a place */
-    bool mtp;                        /* with those of the MTP layer; only if the model has one */
-    bool hidden;                     /* graphs end with hidden states instead of logits */
+    const struct engine_place *host;   /* place 0: of layers without a place */
+    const struct model_reads *reads;   /* what a drafter reads; NULL: there is none */
+    const struct model_layer *drafter; /* [n_draft]: its layers */
+    uint32_t n_draft;
+    bool hidden; /* graphs end with hidden states instead of logits */
 };
 
 /* The inputs of a graph that describe where each token's state is stored. */
@@ -63,7 +67,7 @@ struct model_place {
  * it, because a file may be damaged. */
 struct model_state_outline {
     uint32_t length, source;                            /* source: tokens of an encoder's text */
-    uint32_t oldest[MODEL_KV_KINDS], mtp_first;         /* the first position that is kept */
+    uint32_t oldest[MODEL_KV_KINDS], draft_first;       /* the first position that is kept */
     uint32_t n_snapshot, snapshot[MODEL_SNAPSHOTS_MAX]; /* lengths, ascending */
 };
 
