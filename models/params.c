@@ -301,25 +301,6 @@ static bool read_source(struct model_reader *r, struct model_params *p, uint32_t
     return true;
 }
 
-/* Reads the numbers of two stacks; block_count is that of their runs. */
-static bool read_stacks(struct model_reader *r, struct model_params *p, uint32_t max_layers)
-{
-    uint32_t high = 0;
-    if (!p->arch->plan.stacks) return true;
-    if (!model_read_u32(r, "hrm.layers_per_stack", MODEL_REQUIRED, 1, max_layers / 2,
-                        &p->n_stack) ||
-        !model_read_u32(r, "hrm.h_cycles", MODEL_REQUIRED, 1, MODEL_MAX_LAYERS, &high) ||
-        !model_read_u32(r, "hrm.l_cycles", MODEL_REQUIRED, 1, MODEL_MAX_LAYERS, &p->n_low))
-        return false;
-    p->n_run = p->n_layer;
-    if ((uint64_t)p->n_stack * high * (p->n_low + 1) != p->n_run)
-        return model_reader_fail(r, "block_count", "%u, not %u layers %u times %u", p->n_run,
-                                 p->n_stack, high, p->n_low + 1);
-    p->n_layer = 2 * p->n_stack;
-    p->ends.n_start = p->n_embd;
-    return true;
-}
-
 /* Reads the numbers of the layers whose hidden states a drafter reads. */
 static bool read_reads(struct model_reader *r, struct model_drafter_ends *d)
 {
@@ -411,7 +392,7 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
                         &p->n_draft_layer))
         return false;
     p->n_layer -= p->n_draft_layer;
-    if (!read_stacks(r, p, max_layers) || !read_source(r, p, max_layers)) return false;
+    if (!model_read_stacks(r, p, max_layers) || !read_source(r, p, max_layers)) return false;
     r->n_layer = p->n_layer;
     uint32_t n_expert = 0;
     if (!model_read_u32(r, "expert_count", MODEL_OPTIONAL, 0, MODEL_MAX_EXPERTS, &n_expert))

@@ -303,10 +303,12 @@ void model_params_free(struct model_params *p);
 /* Parts of model_params_read (params_streams.c). _read_streams reads the numbers of streams around
  * sublayers, of gated units, n-grams and adapters that ids choose. _hyper_gated returns the sizes
  * of hyper-connections with gates, of a layer or (`end`) before the output; files have the weights
- * of their norm as [S E] or [S][E]. */
+ * of their norm as [S E] or [S][E]. _read_stacks reads the
+ * numbers of two stacks of layers; before it n_layer is the number of their runs. */
 struct model_reader;
 struct gguf_tensor;
 bool model_read_streams(struct model_reader *r, struct model_params *p);
+bool model_read_stacks(struct model_reader *r, struct model_params *p, uint32_t max_layers);
 struct model_hyper model_hyper_gated(const struct model_params *p, const struct gguf_tensor *norm,
                                      bool end);
 

@@ -134,3 +134,21 @@ bool model_read_streams(struct model_reader *r, struct model_params *p)
             model_read_f32(r, "activation.situ_linear_beta", MODEL_REQUIRED, -INFINITY,
                            &p->situ_linear));
 }
+
+bool model_read_stacks(struct model_reader *r, struct model_params *p, uint32_t max_layers)
+{
+    uint32_t high = 0;
+    if (!p->arch->plan.stacks) return true;
+    if (!model_read_u32(r, "hrm.layers_per_stack", MODEL_REQUIRED, 1, max_layers / 2,
+                        &p->n_stack) ||
+        !model_read_u32(r, "hrm.h_cycles", MODEL_REQUIRED, 1, MODEL_MAX_LAYERS, &high) ||
+        !model_read_u32(r, "hrm.l_cycles", MODEL_REQUIRED, 1, MODEL_MAX_LAYERS, &p->n_low))
+        return false;
+    p->n_run = p->n_layer;
+    if ((uint64_t)p->n_stack * high * (p->n_low + 1) != p->n_run)
+        return model_reader_fail(r, "block_count", "%u, not %u layers %u times %u", p->n_run,
+                                 p->n_stack, high, p->n_low + 1);
+    p->n_layer = 2 * p->n_stack;
+    p->ends.n_start = p->n_embd;
+    return true;
+}
