@@ -269,10 +269,9 @@ struct model_params {
     uint32_t n_source;          /* layers of an encoder before a decoder; 0: none */
     int32_t start_id;           /* the token after a source; -1: none */
     struct model_layer *source; /* [n_source], owned */
-    uint32_t n_pass;            /* passes over the layers, each with its own state */
     uint32_t n_stack, n_low;    /* layers of each of two stacks, 0: there are none; runs of the low
                                    one before each of the high one (model_run_layer) */
-    uint32_t n_run;             /* layers that a token passes through */
+    uint32_t n_run;             /* layers that a token passes through, each with its own state */
     bool pass_norm;             /* the output norm is applied between passes too */
     uint32_t n_draft_layer;     /* MTP layers of the file, after the others */
     uint32_t n_mtp;             /* 1: the first of them drafts tokens; the others are not used */
@@ -306,10 +305,10 @@ struct model_params {
     struct model_layer *layer;         /* [n_layer + n_mtp], owned */
 };
 
-/* Returns the layer of run i < n_run: all layers in order, n_pass times. With two stacks (HRM, Wang
- * et al. 2025) the low one, the first n_stack layers, runs n_low times and then the high one, and
- * so on; with H and L the latest outputs of the two, at first the embeddings and ends.low, each run
- * makes its stack's output RMS(stack(H + L)). */
+/* Returns the layer of run i < n_run: all layers in order, again and again. With two stacks (HRM,
+ * Wang et al. 2025) the low one, the first n_stack layers, runs n_low times and then the high one,
+ * and so on; with H and L the latest outputs of the two, at first the embeddings and ends.low, each
+ * run makes its stack's output RMS(stack(H + L)). */
 static inline uint32_t model_run_layer(const struct model_params *p, uint32_t i)
 {
     if (p->n_stack == 0) return i % p->n_layer;
@@ -326,6 +325,18 @@ bool model_params_read(struct model_params *p, const struct gguf_file *file,
 bool model_params_read_drafter(struct model_params *p, const struct gguf_file *file,
                                struct base_error *err);
 void model_params_free(struct model_params *p);
+
+/* Parts of model_params_read (params_streams.c). _read_streams reads the numbers of streams around
+ * sublayers, of gated units, n-grams and adapters that ids choose. _hyper_gated returns the sizes
+ * of hyper-connections with gates, of a layer or (`end`) before the output; files have the weights
+ * of their norm as [S E] or [S][E]. _read_stacks reads the
+ * numbers of two stacks of layers; before it n_layer is the number of their runs. */
+struct model_reader;
+struct gguf_tensor;
+bool model_read_streams(struct model_reader *r, struct model_params *p);
+bool model_read_stacks(struct model_reader *r, struct model_params *p, uint32_t max_layers);
+struct model_hyper model_hyper_gated(const struct model_params *p, const struct gguf_tensor *norm,
+                                     bool end);
 
 /* Calls `visit` for each row of tensors that the model has, in a fixed order. `prefix` is "" or
  * "blk.N."; the row's offsets are those of the struct `self`. Returns false as soon as `visit`

@@ -46,8 +46,7 @@ static void open_state(struct model_state *s, struct model_layer layer[N_LAYER +
     static const enum quant_id types[] = {QUANT_F16, QUANT_F32, QUANT_Q8_0, QUANT_BF16};
     struct base_error err = BASE_ERROR_INIT;
     static const struct engine_place host = {.backend = &engine_backend_cpu};
-    const struct model_params p = {
-        .n_layer = N_LAYER, .n_pass = 1, .n_run = N_LAYER, .layer = layer};
+    const struct model_params p = {.n_layer = N_LAYER, .n_run = N_LAYER, .layer = layer};
     const struct model_state_options o = {.n_seq = 2,
                                           .n_ctx = N_CTX,
                                           .n_batch = N_BATCH,

@@ -43,7 +43,7 @@ static void open_world(struct world *w, uint32_t window, bool chunked)
         .layer = {
             .kv = {.n_head = 1, .size_k = 4, .size_v = 4, .window = window, .chunked = chunked},
             .place = host()}};
-    w->params = (struct model_params){.n_layer = 1, .n_pass = 1, .layer = &w->layer};
+    w->params = (struct model_params){.n_layer = 1, .n_run = 1, .layer = &w->layer};
     assert_true(model_state_init(&w->state, &w->params, &options, &err));
     w->slots.data = (char *)&w->slot;
     w->ranges.data = (char *)w->range;
@@ -130,7 +130,7 @@ static void open_codes(struct world *w)
                                                 .host = host()};
     *w =
         (struct world){.layer = {.kv = {.n_head = 1, .size_k = 16, .size_v = 16}, .place = host()}};
-    w->params = (struct model_params){.n_layer = 1, .n_pass = 1, .layer = &w->layer};
+    w->params = (struct model_params){.n_layer = 1, .n_run = 1, .layer = &w->layer};
     assert_true(model_state_init(&w->state, &w->params, &options, &err));
 }
 

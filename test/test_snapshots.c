@@ -23,7 +23,7 @@ static void open_world(struct world *w, uint32_t rows, uint32_t cols)
     const struct model_state_options options = {
         .n_seq = 2, .n_ctx = N_CTX, .n_batch = 64, .type_k = f32, .type_v = f32, .host = &nowhere};
     *w = (struct world){.layer.recurrent = {.n_head = 1, .rows = rows, .cols = cols}};
-    w->params = (struct model_params){.n_layer = 1, .n_pass = 1, .layer = &w->layer};
+    w->params = (struct model_params){.n_layer = 1, .n_run = 1, .layer = &w->layer};
     assert_true(model_state_init(&w->state, &w->params, &options, &err));
 }
 

@@ -193,7 +193,7 @@ void model_adapters_refuse(const struct model_builder *b, const struct engine_te
  * convolution state precedes each span of tokens and becomes the last K - 1 rows of the span. */
 struct engine_tensor *model_convolve(struct model_builder *b, struct engine_tensor *x,
                                      struct engine_tensor *taps);
-/* The same with the state of what changes the layer's input. */
+/* As model_convolve, with the state of what changes the layer's input. */
 struct engine_tensor *model_convolve_front(struct model_builder *b, struct engine_tensor *x,
                                            struct engine_tensor *taps);
 /* Returns the layer's recurrent states [slots][H][rows][cols]. An op of engine/graph_recurrent.h
