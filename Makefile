@@ -179,7 +179,8 @@ $(BUILD)/curl: FORCE
 # from R450 on. C has no word for a kernel, so that is written into the functions that clang compiled.
 # The second clang only writes them as PTX: it optimizes nothing, and so adds no fma (scripts/lint). Kernels of tiles
 # state their threads, and that a multiprocessor has two blocks: its registers suffice for both.
-GPU_TARGET := --target=nvptx64-nvidia-cuda -march=sm_80 -Xclang -target-feature -Xclang +ptx70
+GPU_TARGET := --target=nvptx64-nvidia-cuda -march=sm_80 -Xclang -target-feature -Xclang +ptx70 \
+              $(if $(filter arm,$(FOREIGN)),,-DENGINE_ATTN_PLANES=1)
 GPU_CFLAGS := $(GPU_TARGET) -std=gnu17 -O2 $(WARNINGS) -ffp-contract=off -fno-math-errno \
               -nostdlibinc -isystem quant/gpu/libc -I.
 $(BUILD)/%.ll: %.c $(BUILD)/flags

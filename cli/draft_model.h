@@ -1,5 +1,5 @@
-/* cli/draft_model.h: --draft: draft tokens from the text, from an MTP layer of the file or from a
- * smaller model.
+/* cli/draft_model.h: --draft: draft tokens from the text, from an MTP layer of the file, from a
+ * drafter (cli/draft_file.h) or from a smaller model.
  *
  * Contains the smaller model's file, its session, and the check that both models have the same
  * vocabulary; generate/draft.h drafts. */
@@ -10,7 +10,7 @@
 #include "generate/draft.h"
 
 struct cli_draft {
-    struct cli_model model;       /* of --draft FILE, on the same engine */
+    struct cli_model model;       /* a smaller one of --draft FILE, on the same engine */
     struct generate_draft *draft; /* NULL: --draft off */
 };
 

@@ -85,7 +85,8 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
                             "PowerInfer)");
     if (m->model) cli_stream_open(m);
     return m->model && cli_overrides_check(m->file, m->tokenizer != NULL, err) &&
-           cli_adapters_open(&m->adapters, values, m->model, err) && base_goes_on(err);
+           cli_adapters_open(&m->adapters, values, m->model, err) &&
+           cli_drafter_open(&m->drafter, values, m->engine, m->model, err) && base_goes_on(err);
 }
 
 void cli_model_add_approximate(const struct cli_model *m, struct base_buffer *out)
@@ -151,15 +152,6 @@ static void note_long_context(const struct cli_model *m, uint32_t n_ctx)
                  m->drafts ? "guesses are mostly wrong" : "text makes no sense");
 }
 
-enum cli_draft_source cli_draft_source(const struct cli_values *values)
-{
-    static const char *const names[] = {"off", "auto", "ngram", "mtp"}; /* in the enum's order */
-    int i = 0;
-    if (!values->draft || values->blas) return CLI_DRAFT_OFF;
-    while (i < CLI_DRAFT_FILE && strcmp(values->draft, names[i]) != 0) i++;
-    return (enum cli_draft_source)i;
-}
-
 bool cli_model_keeps_mtp(const struct cli_model *m, const struct cli_values *values)
 {
     const enum cli_draft_source source = cli_draft_source(values);
@@ -181,6 +173,7 @@ bool cli_model_plan_session(struct cli_model *m, const struct cli_values *values
     o.type_k = k->id;
     o.type_v = v->id;
     o.mtp = cli_model_keeps_mtp(m, values);
+    o.drafter = m->drafter.model;
     o.hidden = m->embeds;
     o.whole = m->whole;
     model_session_free(m->session);
@@ -238,6 +231,7 @@ void cli_model_progress_tokens(const struct cli_model *m, const char *what, uint
 void cli_model_close(struct cli_model *m)
 {
     model_session_free(m->session);
+    cli_drafter_close(&m->drafter);
     model_close(m->model);
     cli_adapters_close(&m->adapters);
     engine_free(m->engine);
@@ -273,7 +267,9 @@ void cli_model_note(const struct cli_model *m)
              m->engine->options.n_threads, m->engine->options.use_blas ? ", OpenBLAS" : "",
              model_session_n_ctx(m->session),
              (double)model_session_cache_bytes(m->session) / 0x1p20,
-             model_session_has_mtp(m->session) ? ", with an MTP layer" : "");
+             m->drafter.model                      ? ", with a drafter"
+             : model_session_can_draft(m->session) ? ", with an MTP layer"
+                                                   : "");
     cli_gpu_note(m);
     cli_adapters_note(&m->adapters, m->model);
     if (f->n_predictors)

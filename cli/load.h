@@ -4,6 +4,7 @@
 #define CLI_LOAD_H
 
 #include "cli/adapters.h"
+#include "cli/draft_file.h"
 #include "cli/expert_stream.h"
 #include "cli/options.h"
 #include "cli/progress.h"
@@ -25,6 +26,7 @@ struct cli_model {
     struct engine *engine;
     struct cli_stream stream;
     struct model *model;
+    struct cli_drafter drafter;
     struct model_session *session;
     struct cli_adapters adapters;
     struct cli_model_gpu gpu;
@@ -44,7 +46,7 @@ bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err);
 bool cli_model_end_source(const struct cli_model *m, struct text_ids *ids, struct base_error *err);
 /* Returns whether the file has a vocabulary; test models may have none. */
 bool cli_model_has_vocabulary(const struct cli_model *m);
-/* Starts the engine and opens the weights, adapters and control vectors. */
+/* Starts the engine and opens the weights, adapters, control vectors and the drafter. */
 bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
                             struct base_error *err);
 /* Appends a member that says that results are approximate (--sparse predict); otherwise nothing. */
@@ -64,16 +66,6 @@ bool cli_model_plan_session(struct cli_model *m, const struct cli_values *values
 bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t n_ctx,
                           uint32_t usual, uint32_t n_more, uint32_t *n_slots,
                           struct base_error *err);
-enum cli_draft_source {
-    CLI_DRAFT_OFF,
-    CLI_DRAFT_AUTO,
-    CLI_DRAFT_NGRAM,
-    CLI_DRAFT_MTP,
-    CLI_DRAFT_FILE
-};
-/* Returns the value of --draft. It is off with BLAS, whose bits depend on the batch, and for
- * commands without the option. */
-enum cli_draft_source cli_draft_source(const struct cli_values *values);
 /* Returns whether sessions keep the state that drafts of the file's MTP layer need: --draft is auto
  * or mtp, and the file has such a layer; for auto the model must have more than one other layer. */
 bool cli_model_keeps_mtp(const struct cli_model *m, const struct cli_values *values);

@@ -164,10 +164,14 @@ struct engine_tensor *engine_mul_mat_id_active(struct engine_graph *g, struct en
                                                struct engine_tensor *active);
 /* As engine_mul_mat of a matrix w, of which `columns`, I8, is the copy that quant_columns_make
  * makes: the same bits. With one or two columns of x, most of whose elements are zero, the copy is
- * read instead of w, without the columns of zeros. */
+ * read instead of w, without the columns of zeros. The second: as engine_mul_mat_id, with the
+ * copies of all experts, columns[X][bytes], which are read if no expert has more columns. */
 struct engine_tensor *engine_mul_mat_columns(struct engine_graph *g, struct engine_tensor *w,
                                              struct engine_tensor *columns,
                                              struct engine_tensor *x);
+struct engine_tensor *engine_mul_mat_id_columns(struct engine_graph *g, struct engine_tensor *w,
+                                                struct engine_tensor *columns,
+                                                struct engine_tensor *x, struct engine_tensor *ids);
 
 /* w[k][n] (any type with arithmetic) and x[T][k] F32 give [T][n]: sums of the rows of w, weighted
  * by x. Rows where x is zero (of either sign) are left out, and not read if all of x are zero
@@ -304,7 +308,10 @@ struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_ten
  *
  * engine_choose_far_keys adds the slots of a second range, the near keys, after the chosen ones:
  * near_ranges and near_tables, of at most n_near positions, which K includes. There is one list; q,
- * k_cache and weights may be NULL together, and then all positions of the range are chosen. */
+ * k_cache and weights may be NULL together, and then all positions of the range are chosen. With
+ * n_each, position j of the range stands for the near positions j n_each .. (j + 1) n_each - 1: their
+ * slots are listed if it is chosen (K = min(n_used * block, positions) * n_each + n_near), and the
+ * near keys are those of the near range after the last of them. */
 /* clang-format on */
 enum { ENGINE_RANGE = 4 };
 struct engine_tensor *engine_choose_keys(struct engine_graph *g, struct engine_tensor *q,
@@ -326,7 +333,8 @@ engine_choose_far_keys(struct engine_graph *g, struct engine_tensor *q,
  *   ranges   I32 [T][4]              {table, first, end, _}: the block's positions; first >= end:
  *                                    the token ends none, and its result is zeros
  *   tables   I32 [tables][positions] block tables
- *   ape      F32 [ratio][W]          is added to the scores of position j of a block
+ *   ape      F32 [ratio][W]          is added to the scores of position j of a block; NULL if rows
+ *                                    have no scores: the result is the mean of the values
  *   result   F32 [T][D]              W = D: sum over j of softmax(scores)_j values_j, channel by
  *                                    channel
  *

@@ -51,11 +51,13 @@ struct engine_choose_keys {
     int n_local; /* the last blocks of a range, which are chosen in any case */
     int stride;  /* added to the slots of list l: l times this */
     int n_near;  /* maximum of near positions, which follow the chosen ones; 0: there are none */
+    int n_each;  /* near positions that a position of the range stands for; 0: none */
 };
 
 struct engine_compress_keys {
     int ratio, size;        /* positions of a block; D */
-    int value_at, score_at; /* the columns of a row where its values and its scores begin */
+    int value_at, score_at; /* the columns of a row where its values and its scores begin; score_at
+                               -1: rows have no scores */
     bool overlaps;          /* a block's key is made of its own positions and those before it */
 };
 

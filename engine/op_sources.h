@@ -45,11 +45,13 @@ enum { ENGINE_PRODUCT_WEIGHTS = 4 };
  *   mul_mat_id_glu  x       gate's experts  ids             up's experts
  *   mul_mat_active     x    weight          active
  *   mul_mat_id_active  x    experts         ids             active
- *   mul_mat_columns    x    weight          its copy by columns */
+ *   mul_mat_columns     x   weight          its copy by columns
+ *   mul_mat_id_columns  x   experts         ids             their copies by columns */
 struct engine_product {
     const struct engine_tensor *x, *ids, *w[ENGINE_PRODUCT_WEIGHTS];
     const struct engine_tensor *up;      /* with a gate, which is w[0]; otherwise NULL */
-    const struct engine_tensor *columns; /* I8: the weight by columns (quant/columns.h); or NULL */
+    const struct engine_tensor *columns; /* I8: the weight, or [X] experts, by columns
+                                            (quant/columns.h); or NULL */
     const struct engine_tensor *active;  /* results with a zero here are zero; or NULL */
     int n_w;
 };

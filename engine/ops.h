@@ -14,7 +14,8 @@
     OP(soft_max) OP(rope_table) OP(rope)                                                           \
     OP(add_low_rank) OP(choose_experts) OP(expert_weights) OP(expert_sum) OP(glu_clamp)            \
     OP(mul_mat) OP(mul_mat_id) OP(mul_mat_glu) OP(mul_mat_id_glu)                                  \
-    OP(mul_mat_active) OP(mul_mat_id_active) OP(mul_mat_columns) OP(mul_mat_transposed)            \
+    OP(mul_mat_active) OP(mul_mat_id_active) OP(mul_mat_columns) OP(mul_mat_id_columns)            \
+    OP(mul_mat_transposed)                                                                         \
     OP(attention) OP(choose_keys) OP(compress_keys) OP(sinkhorn)                                                                  \
     OP(ssm_conv) OP(ssm_scan) OP(wkv6) OP(wkv7) OP(gated_delta)
 #define ENGINE_OPS(OP) ENGINE_VIEW_OPS(OP) ENGINE_RUN_OPS(OP)

@@ -10,9 +10,10 @@
  *   so that a pause of the machine has little effect.
  * - Tokens that are looked up in the text take no time, and p depends on the length of the match.
  *   It is measured without a draft, too, by the token that a look-up would have drafted.
- * - Drafts of a smaller model or an MTP layer take time. The first one is a single token, if right
- *   tokens could repay it at all. If drafts do not repay it, drafting pauses, longer each time,
- *   also from text to text. The MTP layer drafts where a look-up is not expected to gain. */
+ * - Drafts of a smaller model or a drafter (an MTP layer, or one in a file of its own) take time.
+ * The first one is a single token, if right tokens could repay it at all. If drafts do not repay
+ * it, drafting pauses, longer each time, also from text to text. A drafter drafts where a look-up
+ * is not expected to gain. */
 #include "generate/draft.h"
 #include "base/clock.h"
 #include "generate/ngram.h"
@@ -28,7 +29,7 @@ enum { MAX_NEW = 8 }; /* a batch with more new ids is a prompt, which has no dra
 static const double usual_cost[N_SIZES] = {1, 1.3, 1.45, 1.7, 2.1, 3};
 /* The share of right tokens after matches of 3, 4, 5 to 8, 9 to 16, 17 to 31, 32 ids. */
 static const double usual_right[N_LENGTHS] = {0.3, 0.4, 0.5, 0.7, 0.8, 0.9};
-/* The initial share of right tokens among evaluated drafts (a smaller model's or an MTP layer's).
+/* The initial share of right tokens among evaluated drafts (a smaller model's or a drafter's).
  */
 static const double USUAL_MODEL_RIGHT = 0.7;
 static const double MIN_GAIN = 1.04; /* the smallest expected gain of a draft that is evaluated */
@@ -42,14 +43,15 @@ struct generate_draft {
     uint32_t length;          /* length of the match of the latest draft; 0: none */
     int32_t expected;         /* the id that a look-up would have drafted; -1: none */
 
-    bool evaluates; /* the latest draft is of a smaller model or an MTP layer */
+    bool evaluates; /* the latest draft is of a smaller model or a drafter */
     int32_t *held;  /* [n_held]: the ids of the smaller model's sequence */
     uint32_t n_held;
     struct sampler *sampler;  /* greedy */
-    double guess_cost;        /* seconds of an evaluated draft token; 0: not measured */
+    bool at_once;             /* all tokens of an evaluated draft take one run */
+    double guess_cost;        /* seconds of a run for evaluated draft tokens; 0: not measured */
     double model_right;       /* the share of evaluated draft tokens that are right */
     uint32_t n_known;         /* number of evaluated draft tokens since the latest pause */
-    bool layer_ran;           /* the MTP layer has already made a draft */
+    bool drafter_ran;         /* the drafter has already made a draft */
     uint32_t rest, next_rest; /* steps without a draft: left; of the next pause */
 
     bool was_wrong; /* a draft token of the latest batch was wrong */
@@ -60,7 +62,7 @@ struct generate_draft {
 /* Returns whether draft tokens are looked up in the text. */
 static bool has_lookup(const struct generate_draft *d)
 {
-    return !d->options.session && !(d->options.mtp && d->options.always);
+    return !d->options.session && !(d->options.drafter && d->options.always);
 }
 
 struct generate_draft *generate_draft_new(const struct generate_draft_options *options,
@@ -75,19 +77,21 @@ struct generate_draft *generate_draft_new(const struct generate_draft_options *o
     memcpy(d->right, usual_right, sizeof d->right);
     d->model_right = USUAL_MODEL_RIGHT;
     d->next_rest = MIN_REST;
-    const struct model_session *evaluated = options->session ? options->session : options->mtp;
     bool ok = !has_lookup(d) || generate_ngram_init(&d->ngram, options->n_ctx + 1, err);
     if (ok && options->session) {
         d->held = calloc(options->n_ctx, sizeof *d->held);
         ok = d->held || base_fail(err, BASE_NO_MEMORY, "not enough memory for draft tokens");
     }
-    if (ok && evaluated) {
+    if (ok && (options->session || options->drafter)) {
         struct sample_options greedy = sample_options_default();
-        const uint32_t own = model_session_n_vocab(evaluated), n = options->n_vocab;
+        const uint32_t n = options->n_vocab,
+                       own = options->session ? model_session_n_vocab(options->session)
+                                              : model_session_n_draft_vocab(options->drafter);
         greedy.temp = 0;
         d->sampler = sample_new(&greedy, n && n < own ? n : own, 1, err);
         ok = d->sampler;
     }
+    d->at_once = options->drafter && model_session_drafts_at_once(options->drafter);
     if (ok) return d;
     generate_draft_free(d);
     return NULL;
@@ -160,8 +164,9 @@ static size_t pick(const struct generate_draft *d, size_t n_new, size_t most)
             all *= right_of(d, (uint32_t)n);
             tokens += all;
         }
-        const double seconds = cost_of(d, i) + (d->evaluates ? d->guess_cost * (double)n : 0) +
-                               reread_cost(d, tokens, all);
+        const size_t n_runs = !d->evaluates ? 0 : d->at_once ? 1 : n;
+        const double seconds =
+            cost_of(d, i) + d->guess_cost * (double)n_runs + reread_cost(d, tokens, all);
         if (tokens / seconds <= best) continue;
         best = tokens / seconds;
         picked = n;
@@ -273,7 +278,7 @@ static bool draft_by_model(struct generate_draft *d, const int32_t *ids, size_t 
     return true;
 }
 
-/* ---- The MTP layer ---- */
+/* ---- A drafter ---- */
 
 static int32_t choose(void *user, const float *logits, struct base_error *err)
 {
@@ -281,20 +286,22 @@ static int32_t choose(void *user, const float *logits, struct base_error *err)
     return likeliest(user, logits);
 }
 
-/* Drafts by the MTP layer: new[0..n_new) follow the ids of the sequence. */
-static bool draft_by_layer(struct generate_draft *d, uint32_t seq, const int32_t *new, size_t n_new,
-                           size_t k, int32_t *guess, struct base_error *err)
+/* Drafts by the drafter: new[0..n_new) follow the ids of the sequence. */
+static bool draft_by_drafter(struct generate_draft *d, uint32_t seq, const int32_t *new,
+                             size_t n_new, size_t k, int32_t *guess, struct base_error *err)
 {
     int32_t ids[MAX_NEW + GENERATE_DRAFT_MAX];
     memcpy(ids, new, n_new * sizeof *ids);
-    if (!model_seq_draft_begin(d->options.mtp, seq, err)) return false;
+    if (!model_seq_draft_begin(d->options.drafter, seq, err)) return false;
     const double start = base_seconds();
-    if (!model_seq_draft(d->options.mtp, seq, ids, (uint32_t)n_new, (uint32_t)k, choose, d, err))
+    if (!model_seq_draft(d->options.drafter, seq, ids, (uint32_t)n_new, (uint32_t)k, choose, d,
+                         err))
         return false;
     memcpy(guess, ids + n_new, k * sizeof *ids);
-    if (d->layer_ran)
-        average_seconds(&d->guess_cost, (base_seconds() - start) / (double)(n_new + k - 1));
-    d->layer_ran = true; /* the time of the first run, which maps the weights, does not count */
+    if (d->drafter_ran)
+        average_seconds(&d->guess_cost,
+                        (base_seconds() - start) / (double)(d->at_once ? 1 : n_new + k - 1));
+    d->drafter_ran = true; /* the time of the first run, which maps the weights, does not count */
     return true;
 }
 
@@ -324,6 +331,15 @@ static size_t pick_for_model(struct generate_draft *d, size_t n_new, size_t most
     return round_down(n_new, k);
 }
 
+/* Returns how many tokens the drafter drafts after n_new at most. */
+static size_t most_of_drafter(const struct generate_draft *d, size_t n_new)
+{
+    const size_t most = d->options.drafter && !d->options.session
+                            ? model_session_draft_most(d->options.drafter)
+                            : MAX_NEW + GENERATE_DRAFT_MAX;
+    return most > n_new ? most - n_new : 0;
+}
+
 /* ---- A step ---- */
 
 bool generate_draft_next(struct generate_draft *d, uint32_t seq, const int32_t *ids, size_t n,
@@ -337,13 +353,14 @@ bool generate_draft_next(struct generate_draft *d, uint32_t seq, const int32_t *
     if (n_new > MAX_NEW || most == 0) return true;
     if (has_lookup(d)) {
         *n_guess = draft_by_lookup(d, ids, n, n_new, most, guess);
-        if (*n_guess || !d->options.mtp) return true;
+        if (*n_guess || !d->options.drafter) return true;
     }
     d->evaluates = true;
     if (d->options.session && !has_tokens(d, ids, n)) return true;
-    *n_guess = pick_for_model(d, n_new, most);
+    const size_t fits = most_of_drafter(d, n_new);
+    *n_guess = pick_for_model(d, n_new, most < fits ? most : fits);
     if (d->options.session) return draft_by_model(d, ids, n, *n_guess, guess, err);
-    return *n_guess == 0 || draft_by_layer(d, seq, ids + n - n_new, n_new, *n_guess, guess, err);
+    return *n_guess == 0 || draft_by_drafter(d, seq, ids + n - n_new, n_new, *n_guess, guess, err);
 }
 
 static void learn_cost(struct generate_draft *d, size_t n, double seconds)

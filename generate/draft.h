@@ -1,11 +1,12 @@
 /* generate/draft.h: draft tokens, so that one batch evaluates several tokens of a text (speculative
  * decoding).
  *
- * Contains the sources of draft tokens (the text itself, an MTP layer of the model's file, or a
- * smaller model with the same vocabulary), and the decision how many are worth evaluating. It does
- * not choose tokens: the request chooses each token by the logits of plain evaluation, bit for bit,
- * and drops what was evaluated after a wrong draft token. So drafts, and the measured times that
- * determine their number, change the speed of a text and never its bytes. */
+ * Contains the sources of draft tokens (the text itself, an MTP layer of the model's file or a
+ * drafter that reads the model's hidden states, or a smaller model with the same vocabulary), and
+ * the decision how many are worth evaluating. It does not choose tokens: the request chooses each
+ * token by the logits of plain evaluation, bit for bit, and drops what was evaluated after a wrong
+ * draft token. So drafts, and the measured times that determine their number, change the speed of a
+ * text and never its bytes. */
 #ifndef GENERATE_DRAFT_H
 #define GENERATE_DRAFT_H
 
@@ -19,10 +20,11 @@ struct generate_draft_options {
     struct model_session *session; /* sequence 0 of a smaller model with the same n_ctx, and the
                                     * same vocabulary but for unused tokens at its end; NULL:
                                     * drafts are looked up in the text */
-    struct model_session *mtp; /* the session that evaluates the text, if it has an MTP layer and
-                                * `session` is NULL: it drafts where the text has no match */
-    bool always; /* draft in every possible step, only by the MTP layer if there is one; otherwise
-                  * only if drafts save time by the measured costs */
+    struct model_session
+        *drafter; /* the session that evaluates the text, if it can draft tokens and
+                   * `session` is NULL: it drafts where the text has no match */
+    bool always;  /* draft in every possible step, only by the drafter if there is one; otherwise
+                   * only if drafts save time by the measured costs */
 };
 
 struct generate_draft; /* opaque */
@@ -37,7 +39,7 @@ void generate_draft_begin(struct generate_draft *d);
 /* Call this before a batch. ids[0..n) is the text of sequence `seq`, of which the batch evaluates
  * the last `n_new`. Writes at most `room` draft tokens that follow it to guess[GENERATE_DRAFT_MAX];
  * *n_guess is their number. Between two calls ids may only be appended. Errors are those of the
- * evaluation of the MTP layer or the smaller model. */
+ * evaluation of the drafter or the smaller model. */
 bool generate_draft_next(struct generate_draft *d, uint32_t seq, const int32_t *ids, size_t n,
                          size_t n_new, uint64_t room, int32_t *guess, size_t *n_guess,
                          struct base_error *err);

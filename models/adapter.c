@@ -117,7 +117,7 @@ static bool make_panels(struct opener *o, struct model_adapter_part *part,
 static bool is_table(const struct model_params *p, const struct engine_tensor *w)
 {
     return (w == p->ends.token_embd && strcmp(w->name, "output.weight") != 0) ||
-           w == p->ends.per_layer_embd || w == p->ends.positions;
+           w == p->ends.per_layer_embd || w == p->ends.positions || w == p->ends.ngram_embd;
 }
 
 /* Opens the factors of the model's tensor number i, if the file has them. */

@@ -115,17 +115,21 @@ static struct engine_tensor *build_norm_stream(struct model_builder *b, struct e
     return model_named(b, x, "layer_out");
 }
 
+/* Streams with gates are normalized by these. */
 static struct engine_tensor *build_hyper(struct model_builder *b, struct engine_tensor *x)
 {
     const struct model_layer *l = b->layer;
+    const bool gated = b->params->hyper_rank > 0;
     struct model_hyper_back back;
+    if (l->front.block) x = build_part(b, &l->front, x);
     struct engine_tensor *y = model_hyper_read(b, &l->mixer_hyper, x, &back);
-    y = model_wanted_rows(b, build_mixer(b, model_norm(b, y, &l->mixer_norm)));
+    y = gated ? y : model_norm(b, y, &l->mixer_norm);
+    y = model_wanted_rows(b, build_mixer(b, y));
     back.back = model_wanted_rows(b, back.back);
     if (back.mix) back.mix = model_wanted_rows(b, back.mix);
     x = model_hyper_write(b, model_wanted_rows(b, x), y, &back);
     y = model_hyper_read(b, &l->ffn_hyper, x, &back);
-    y = build_part(b, &l->ffn, model_norm(b, y, &l->ffn_norm));
+    y = build_part(b, &l->ffn, gated ? y : model_norm(b, y, &l->ffn_norm));
     return model_named(b, model_hyper_write(b, x, y, &back), "layer_out");
 }
 
@@ -216,7 +220,8 @@ static struct engine_tensor *build_embedding(const struct model_builder *b,
     engine_graph_set_place(b->g, NULL);
     const struct model_params *p = b->params;
     const struct model_ends_row *row = &p->arch->ends;
-    struct engine_tensor *x = model_rows_of(b, table, b->ids);
+    struct engine_tensor *ids = b->inputs.read_ids ? b->inputs.read_ids : b->ids;
+    struct engine_tensor *x = model_rows_of(b, table, ids);
     if (p->embd_scale != 1.0f) x = engine_scale(b->g, x, p->embd_scale, 0.0f);
     model_adapters_refuse(b, p->ends.types.weight);
     if (p->ends.types.weight) /* all tokens are of type 0 */
@@ -289,46 +294,120 @@ static void output_state(const struct model_builder *b)
         if (b->written[i]) engine_output(b->g, b->written[i]);
 }
 
-bool model_mtp_build(struct model_mtp_graph *out, struct model *m, struct model_state *state,
-                     uint32_t n_tokens, bool guesses, struct base_error *err)
+/* Builds the MTP layer from the embeddings x [T][E] and the hidden states [T][E] before them. */
+static struct engine_tensor *build_mtp(struct model_builder *b, struct engine_tensor *x,
+                                       struct engine_tensor *hidden)
 {
-    const struct model_params *p = &m->params;
+    const struct model_mtp *mtp = &b->params->mtp;
+    x = engine_concat(b->g, model_norm(b, x, &mtp->embd_norm),
+                      model_norm(b, hidden, &mtp->hidden_norm), 0);
+    return build_layer(b, model_named(b, model_linear(b, &mtp->in, x), "mtp_in"));
+}
+
+/* Builds EAGLE-3's layer (Li et al. 2025) from the embeddings e [T][E] and the hidden states g
+ * before them, which are its own, or F of those that it reads:
+ *
+ *     y = g + m([N e, N g]) (or N g + ..),  z = y + f(N y) */
+static struct engine_tensor *build_eagle3(struct model_builder *b, struct engine_tensor *x,
+                                          struct engine_tensor *hidden, bool reads)
+{
+    const struct model_drafter_ends *d = &b->params->drafter;
+    const struct model_layer *l = b->layer;
+    if (reads && d->norm.weight) hidden = model_norm(b, hidden, &d->norm);
+    if (reads) hidden = model_named(b, model_linear(b, &d->in, hidden), "drafter_in");
+    struct engine_tensor *h = model_norm(b, hidden, &d->hidden_norm);
+    x = engine_concat(b->g, model_norm(b, x, &l->mixer_norm), h, 0);
+    x = engine_add(b->g, build_part(b, &l->mixer, x), d->adds_normalized ? h : hidden);
+    x = engine_add(b->g, build_part(b, &l->ffn, model_norm(b, x, &l->ffn_norm)), x);
+    return model_named(b, x, "layer_out");
+}
+
+/* Builds the keys and values of DFlash's layers, all made of F of the hidden states that it reads.
+ */
+static void build_dflash_keys(struct model_builder *b, const struct model_drafter *d,
+                              struct engine_tensor *hidden)
+{
+    const struct model_drafter_ends *ends = &b->params->drafter;
+    hidden = model_norm(b, model_linear(b, &ends->in, hidden), &ends->norm);
+    hidden = model_named(b, hidden, "drafter_in");
+    for (uint32_t i = 0; i < d->n_layer; i++, b->layer++, b->kv_layer++) {
+        build_part(b, &b->layer->mixer, hidden); /* of which only keys and values are computed */
+        output_state(b);
+    }
+}
+
+/* Builds DFlash's layers for the embeddings x [T][E] of tokens and masks; returns the rows of all
+ * but the first. */
+static struct engine_tensor *build_dflash(struct model_builder *b, const struct model_drafter *d,
+                                          struct engine_tensor *x)
+{
+    for (uint32_t i = 0; i < d->n_layer; i++, b->layer++, b->kv_layer++) x = build_layer(b, x);
+    return x ? engine_view(b->g, x, 2, (int64_t[]){x->ne[0], x->ne[1] - 1}, NULL, x->nb[1]) : NULL;
+}
+
+/* Builds the hidden states and the logits of draft tokens from the layers' output x [n][E]. */
+static void build_draft(struct model_builder *b, struct model_drafter_graph *out,
+                        const struct model_params *model, struct engine_tensor *x)
+{
+    const struct model_params *p = b->params;
     const struct model_mtp *mtp = &p->mtp;
-    *out = (struct model_mtp_graph){0};
-    out->graph = engine_graph_new(m->engine, (int)(nodes_of_layer(m) + NODES_AROUND), err);
+    const struct model_linear *output = mtp->output.weight ? &mtp->output : &p->ends.output;
+    out->next = x;
+    x = model_norm(b, x, mtp->output_norm.weight ? &mtp->output_norm : &p->ends.output_norm);
+    if (p->arch->mtp == MODEL_MTP_NORMALIZED) out->next = x;
+    if (!output->weight) { /* the model's, in its place */
+        b->params = model;
+        output = &model->ends.output;
+    }
+    out->logits = build_logits(b, output, x);
+    engine_output(b->g, out->next);
+    engine_output(b->g, out->logits);
+}
+
+bool model_drafter_build(struct model_drafter_graph *out, const struct model_drafter *d,
+                         uint32_t n_tokens, enum model_drafter_use use, struct base_error *err)
+{
+    const struct model_params *model = &d->m->params, *p = &d->own->params;
+    struct engine_tensor *const tables[] = {p->mtp.token_embd, p->ends.token_embd,
+                                            model->ends.token_embd};
+    const int64_t size = use == MODEL_DRAFTER_CHAINS ? p->n_embd : d->n_hidden;
+    const bool blocks = p->arch->drafter == MODEL_DRAFTER_DFLASH;
+    int table = 0;
+    *out = (struct model_drafter_graph){0};
+    out->graph = engine_graph_new(d->m->engine,
+                                  (int)(d->n_layer * nodes_of_layer(d->own) + NODES_AROUND), err);
     if (!out->graph) return false;
     struct model_builder b = {.g = out->graph,
                               .params = p,
-                              .state = state,
+                              .state = d->state,
                               .n_tokens = n_tokens,
-                              .layer = &p->layer[p->n_layer],
-                              .kv_layer = p->n_layer * p->n_pass};
+                              .layer = d->layer,
+                              .kv_layer = model->n_run};
     b.ids = out->ids = engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_tokens}, "ids");
     b.positions = out->positions =
         engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_tokens}, "positions");
-    out->hidden = engine_input(b.g, QUANT_F32, 2, (int64_t[]){p->n_embd, n_tokens}, "hidden_in");
-    model_state_kv.add_inputs(state, b.g, n_tokens, n_tokens, &b.inputs);
+    if (use != MODEL_DRAFTER_BLOCKS)
+        out->hidden = engine_input(b.g, QUANT_F32, 2, (int64_t[]){size, n_tokens}, "hidden_in");
+    model_state_kv.add_inputs(d->state, b.g, n_tokens, n_tokens, &b.inputs);
     out->inputs = b.inputs;
 
-    struct engine_tensor *x =
-        build_embedding(&b, mtp->token_embd ? mtp->token_embd : p->ends.token_embd);
+    while (!tables[table]) table++;
+    struct engine_tensor *x = build_embedding(&b, tables[table]);
     engine_graph_set_place(b.g, b.layer->place);
-    x = engine_concat(b.g, model_norm(&b, x, &mtp->embd_norm),
-                      model_norm(&b, out->hidden, &mtp->hidden_norm), 0);
-    x = build_layer(&b, model_named(&b, model_linear(&b, &mtp->in, x), "mtp_in"));
-    if (guesses) {
-        out->next = x;
-        x = model_norm(&b, x, mtp->output_norm.weight ? &mtp->output_norm : &p->ends.output_norm);
-        if (p->arch->mtp == MODEL_MTP_NORMALIZED) out->next = x;
-        out->logits = build_logits(&b, mtp->output.weight ? &mtp->output : &p->ends.output, x);
-        engine_output(b.g, out->next);
-        engine_output(b.g, out->logits);
+    if (blocks && use == MODEL_DRAFTER_STORES) {
+        build_dflash_keys(&b, d, out->hidden);
     } else {
-        output_state(&b);
+        x = blocks             ? build_dflash(&b, d, x)
+            : p->arch->drafter ? build_eagle3(&b, x, out->hidden, use != MODEL_DRAFTER_CHAINS)
+                               : build_mtp(&b, x, out->hidden);
+        if (use == MODEL_DRAFTER_STORES)
+            output_state(&b);
+        else
+            build_draft(&b, out, model, x);
     }
     if (engine_graph_plan(b.g, true, err)) return true;
     engine_graph_free(out->graph);
-    *out = (struct model_mtp_graph){0};
+    *out = (struct model_drafter_graph){0};
     return false;
 }
 
@@ -370,15 +449,34 @@ bool model_source_build(struct model_source_graph *out, struct model *m, struct 
     return false;
 }
 
+/* Keeps the hidden states x [n][E] between layers if a drafter reads those of this place. */
+static void read_hidden(struct model_graph *out, const struct model_reads *reads, uint32_t layer,
+                        struct engine_tensor *x)
+{
+    for (uint32_t i = 0; reads && i < reads->n; i++)
+        if (reads->layer[i] == layer) out->read[i] = x;
+}
+
+/* Makes what a drafter reads the graph's outputs. */
+static void output_hidden(const struct model_builder *b, const struct model_graph *out)
+{
+    const struct model_reads *reads = b->state->reads;
+    const uint32_t n = b->params->n_run;
+    for (uint32_t i = 0; reads && i < reads->n; i++)
+        if (reads->layer[i] < n || out->n_rows > 0) engine_output(b->g, out->read[i]);
+}
+
 bool model_graph_build(struct model_graph *out, struct model *m, struct model_state *state,
                        uint32_t n_tokens, uint32_t n_span, uint32_t n_rows, uint32_t n_out,
                        struct base_error *err)
 {
     const struct model_params *p = &m->params;
+    const struct model_reads *reads = state->reads;
+    const uint32_t n_layer = p->n_run;
     *out = (struct model_graph){
         .n_tokens = n_tokens, .n_span = n_span, .n_rows = n_rows, .n_out = n_out};
-    out->graph = engine_graph_new(
-        m->engine, (int)(p->n_layer * p->n_pass * nodes_of_layer(m) + nodes_of_ends(m)), err);
+    out->graph =
+        engine_graph_new(m->engine, (int)(n_layer * nodes_of_layer(m) + nodes_of_ends(m)), err);
     if (!out->graph) return false;
     struct model_builder b = {.g = out->graph, .params = p, .state = state, .n_tokens = n_tokens};
     const int64_t n[1] = {n_tokens};
@@ -402,26 +500,33 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     if (p->ends.n_per_layer) b.per_layer = model_build_per_layer(&b, x);
     if (p->ends.n_streams) model_altup_begin(&b, x);
     if (p->n_hyper) x = model_hyper_begin(&b, x);
-    for (uint32_t i = 0; i < p->n_layer * p->n_pass; i++) {
-        b.layer = &p->layer[i % p->n_layer];
+    struct engine_tensor *high = x, *low = p->ends.low; /* of the two stacks */
+    for (uint32_t i = 0; i < n_layer; i++) {
+        b.layer = &p->layer[model_run_layer(p, i)];
         b.kv_layer = i;
-        b.out_rows = i == p->n_layer * p->n_pass - 1 ? out->rows : NULL;
+        b.out_rows = i == n_layer - 1 ? out->rows : NULL;
         if (i > 0 && b.layer->index == 0 && p->pass_norm)
             x = model_norm(&b, x, &p->ends.output_norm);
+        if (p->n_stack && i % p->n_stack == 0) x = engine_add(b.g, high, low);
+        read_hidden(out, reads, i, x);
         x = build_direction(&b, m, build_layer(&b, x));
+        if (p->n_stack == 0 || (i + 1) % p->n_stack || i + 1 == p->n_run) continue;
+        x = model_norm(&b, x, &p->ends.output_norm);
+        *(b.layer->index < p->n_stack ? &low : &high) = x;
     }
     engine_graph_set_place(b.g, p->ends.place);
     model_adapters_select(&b, out->rows);
     if (p->ends.n_streams) x = model_altup_end(&b);
     x = attend_streams(&b, x, p->ends.score);
     if (p->n_hyper) x = model_hyper_read(&b, &p->ends.hyper, x, NULL);
-    out->all = x;
-    if (p->residual != MODEL_SUM_NORM) x = model_norm(&b, x, &p->ends.output_norm);
-    if (p->arch->mtp == MODEL_MTP_NORMALIZED) out->all = x;
+    read_hidden(out, reads, n_layer, x);
+    if (p->residual != MODEL_SUM_NORM && !p->hyper_rank)
+        x = model_norm(&b, x, &p->ends.output_norm);
+    if (reads && reads->normalized) read_hidden(out, reads, n_layer, x);
     if (out->out_rows) x = engine_get_rows(b.g, x, out->out_rows);
     model_adapters_select(&b, out->out_rows);
     out->hidden = x = engine_name(x, "hidden");
-    if (state->mtp && n_rows > 0) engine_output(b.g, out->all);
+    output_hidden(&b, out);
     if (n_out > 0) {
         if (!state->hidden && n_out <= model_head_rows(p))
             x = out->logits = build_logits(&b, &p->ends.output, x);

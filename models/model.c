@@ -50,8 +50,21 @@ static void place_layers(struct model_params *p, const struct model_placement *p
     p->experts_here = placement->experts_here;
 }
 
-struct model *model_open(const struct gguf_file *file, struct engine *engine,
-                         const struct model_placement *placement, struct base_error *err)
+/* Checks the ids that are read instead of those that choose adapters. */
+static bool check_ids(const struct model_params *p, struct base_error *err)
+{
+    for (uint32_t i = 0; i < p->adapters.n; i++)
+        if (gguf_array_int(p->adapters.as, i) < 0 ||
+            gguf_array_int(p->adapters.as, i) >= p->n_vocab)
+            return base_fail_at(err, BASE_MODEL, "adapters.token_ids_substitute",
+                                (int64_t)p->adapters.as->offset,
+                                "item %u is no id of the vocabulary", i);
+    return true;
+}
+
+static struct model *open_model(const struct gguf_file *file, struct engine *engine,
+                                const struct model_placement *placement, bool drafts,
+                                struct base_error *err)
 {
     struct model *m = calloc(1, sizeof *m);
     if (!m) {
@@ -60,18 +73,32 @@ struct model *model_open(const struct gguf_file *file, struct engine *engine,
     }
     m->file = file;
     m->engine = engine;
-    bool ok = model_params_read(&m->params, file, err);
+    bool ok = drafts ? model_params_read_drafter(&m->params, file, err)
+                     : model_params_read(&m->params, file, err);
     m->params.predicts = engine->options.predicts;
     m->params.makes_columns = engine->options.columns && !engine->options.plan_only;
     m->params.plans_columns = engine->options.columns && engine->options.plan_only;
     if (ok && placement) place_layers(&m->params, placement);
-    if (!ok || !model_weights_bind(&m->weights, &m->params, file, err)) {
+    if (!ok || !model_weights_bind(&m->weights, &m->params, file, err) ||
+        !check_ids(&m->params, err)) {
         base_error_set_file(err, gguf_path(file));
         model_close(m);
         return NULL;
     }
     collect_facts(m);
     return m;
+}
+
+struct model *model_open(const struct gguf_file *file, struct engine *engine,
+                         const struct model_placement *placement, struct base_error *err)
+{
+    return open_model(file, engine, placement, false, err);
+}
+
+struct model *model_open_drafter(const struct gguf_file *file, struct engine *engine,
+                                 struct base_error *err)
+{
+    return open_model(file, engine, NULL, true, err);
 }
 
 void model_close(struct model *m)

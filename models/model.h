@@ -31,7 +31,7 @@ struct model_facts { /* what callers may read of a model */
     uint64_t n_params, weight_bytes;
     uint64_t placed_bytes; /* of the weights that only other places than 0 read */
     uint64_t copied_bytes; /* of copies by columns that were made, or planned */
-    bool has_mtp;          /* the file has an MTP layer: model_seq_draft works */
+    bool has_mtp;          /* the file has an MTP layer, which can draft tokens */
     bool writes;           /* token by token; encoders have no logits */
     int32_t start_id; /* sequences begin with a text for an encoder, then this token; -1: none */
     bool diffusion;   /* a text is written as a whole, by replacing mask tokens */
@@ -71,6 +71,14 @@ struct model_placement {
 struct model *model_open(const struct gguf_file *file, struct engine *engine,
                          const struct model_placement *placement, struct base_error *err);
 void model_close(struct model *m); /* accepts NULL */
+/* Opens a drafter, which is no model by itself: model_session_options. */
+struct model *model_open_drafter(const struct gguf_file *file, struct engine *engine,
+                                 struct base_error *err);
+/* Returns whether the file contains a drafter that model_open_drafter knows. */
+bool model_is_drafter(const struct gguf_file *file);
+/* Checks that a drafter can draft tokens for a model; fails with BASE_USAGE and the first number
+ * that differs. */
+bool model_drafter_fits(const struct model *drafter, const struct model *m, struct base_error *err);
 /* Returns whether the file may contain a language model. Otherwise fails with BASE_MODEL and what
  * the file is: an adapter, an encoder for images, an importance matrix, a vocabulary. model_open
  * calls it. */
@@ -86,7 +94,9 @@ struct model_session_options {
     uint32_t n_batch;     /* maximum number of tokens in one run; 0: 512 */
     enum quant_id type_k; /* cache types: F32, F16, BF16, Q8_0, Q4_0, ... */
     enum quant_id type_v;
-    bool mtp;    /* the session keeps what model_seq_draft needs, if the file has an MTP layer */
+    bool mtp; /* the session keeps what model_seq_draft needs, if the file has an MTP layer */
+    struct model *drafter; /* likewise for a drafter that fits, in place of such a layer; NULL:
+                              none. It must outlive the session */
     bool whole;  /* calls evaluate whole texts: needed for the logits of a diffusion model, and for
                     a model with a start_id, whose texts for the encoder are parts of one call */
     bool hidden; /* sinks receive hidden states [n_embd] after the last norm instead of logits */
@@ -164,26 +174,34 @@ void model_seq_mark(struct model_session *s, uint32_t seq, const uint32_t length
  * with truncation. */
 uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uint32_t length);
 
-/* ---- Draft tokens of an MTP layer (multi-token prediction) ---- */
+/* ---- Draft tokens of an MTP layer (multi-token prediction) or a drafter ---- */
 
-bool model_session_has_mtp(const struct model_session *s);
+bool model_session_can_draft(const struct model_session *s);
+/* Returns the number of logits per draft token, which is that of the model's, or fewer. */
+uint32_t model_session_n_draft_vocab(const struct model_session *s);
+/* Returns the maximum of n + k of model_seq_draft, at least 2. */
+uint32_t model_session_draft_most(const struct model_session *s);
+/* Returns whether all tokens of a draft take one run; otherwise each takes one. */
+bool model_session_drafts_at_once(const struct model_session *s);
 
-/* Chooses a token by its logits [n_vocab]. Returns -1 after setting *err. */
+/* Chooses a draft token by its logits [n_draft_vocab] and returns its index. Returns -1 after
+ * setting *err. */
 typedef int32_t (*model_chooser)(void *user, const float *logits, struct base_error *err);
 
 /* Computes in advance what model_seq_draft needs of the sequence. */
 bool model_seq_draft_begin(struct model_session *s, uint32_t seq, struct base_error *err);
 
 /* Drafts tokens after the sequence. The first n > 0 of ids[n + k] are the tokens that follow it;
- * the function writes k > 0 draft tokens after them, chosen one after another. n + k is at most 33.
+ * the function writes k > 0 draft tokens after them, chosen one after another.
  * The sequence does not change. The session keeps the hidden states of the latest 96 evaluated
- * positions of a sequence; for other positions it uses the layer's own output, or zeros. */
+ * positions of a sequence; for other positions it uses the drafter's own output, or zeros. */
 bool model_seq_draft(struct model_session *s, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
                      model_chooser choose, void *user, struct base_error *err);
 
 /* ---- Saved sequences ----
  *
- * A sequence is saved as bytes for a session of the same model with the same cache types and `mtp`.
+ * A sequence is saved as bytes for a session of the same model with the same cache types, `mtp` and
+ * drafter.
  * A loaded sequence continues with the same bits as the saved one. Only the same build of the
  * program can read the bytes: they contain neither version nor names. */
 

@@ -58,14 +58,16 @@ static bool fail_arch(struct gguf_str name, struct base_error *err)
 
 static const char source_prefix[] = "enc."; /* of an encoder's layers */
 
-static bool read_arch(struct model_params *p, const struct gguf_file *file, struct base_error *err)
+static bool read_arch(struct model_params *p, const struct gguf_file *file, bool drafts,
+                      struct base_error *err)
 {
     struct gguf_str name = {NULL, 0};
-    if (!model_kind_check(file, err) || !gguf_get_str(file, "general.architecture", &name, err))
+    if ((!drafts && !model_kind_check(file, err)) ||
+        !gguf_get_str(file, "general.architecture", &name, err))
         return false;
     if (!name.data)
         return base_fail_at(err, BASE_MODEL, "general.architecture", -1, "this key is missing");
-    p->arch = model_arch_find(name, &p->name);
+    p->arch = drafts ? model_arch_find_drafter(name, &p->name) : model_arch_find(name, &p->name);
     return p->arch ? true : fail_arch(name, err);
 }
 
@@ -76,6 +78,7 @@ static bool read_arch(struct model_params *p, const struct gguf_file *file, stru
 static bool read_vocab(struct model_params *p, const struct gguf_file *file, struct base_error *err)
 {
     const struct gguf_tensor *t = gguf_tensor_find(file, "token_embd.weight");
+    if (!t && p->arch->drafter) return true;
     if (!t) t = gguf_tensor_find(file, "output.weight");
     if (!t) return base_fail_at(err, BASE_MODEL, "token_embd.weight", -1, "missing tensor");
     if (t->n_dims != 2 || t->ne[0] != p->n_embd || t->ne[1] > INT32_MAX)
@@ -139,9 +142,32 @@ static bool read_norm(struct model_reader *r, struct model_params *p)
     return true;
 }
 
+/* Returns the sizes of hyper-connections with gates, of a layer or (`end`) before the output. Files
+ * have the norm's weights as [S E] or [S][E]. */
+static struct model_hyper gated_of(const struct model_params *p, const struct gguf_tensor *norm,
+                                   bool end)
+{
+    const uint32_t n = p->n_hyper, all = n * p->n_embd;
+    const bool rows = norm && norm->ne[1] == n;
+    return (struct model_hyper){.n_in = all,
+                                .n_norm = rows ? p->n_embd : all,
+                                .n_norm_rows = rows ? n : 1,
+                                .n_low = p->hyper_rank,
+                                .n_back = end ? 0 : n};
+}
+
 static bool read_hyper(struct model_reader *r, struct model_params *p)
 {
-    const bool mixed = p->residual == MODEL_HYPER_MIXED;
+    const bool mean = p->residual == MODEL_HYPER_MEAN;
+    const bool mixed = p->residual == MODEL_HYPER_MIXED || mean;
+    if (p->residual == MODEL_HYPER_GATED) {
+        if (!model_read_u32(r, "hyper_connection.count", MODEL_REQUIRED, 2, 64, &p->n_hyper) ||
+            !model_read_u32(r, "hyper_connection.low_rank", MODEL_REQUIRED, 1, MODEL_MAX_DIM,
+                            &p->hyper_rank))
+            return false;
+        p->ends.hyper = gated_of(p, gguf_tensor_find(r->file, "output_hc_norm.weight"), true);
+        return true;
+    }
     if (p->residual != MODEL_HYPER && !mixed) return true;
     p->hyper_magnitude = 2.0f;
     if (!model_read_u32(r, "hyper_connection.count", MODEL_REQUIRED, 1, 64, &p->n_hyper) ||
@@ -151,14 +177,93 @@ static bool read_hyper(struct model_reader *r, struct model_params *p)
         (!mixed && !model_read_f32(r, "hyper_connection.magnitude", MODEL_REQUIRED, 0.0f,
                                    &p->hyper_magnitude)))
         return false;
-    p->ends.hyper = (struct model_hyper){p->n_hyper * p->n_embd, p->n_hyper, 1, NULL, NULL, NULL};
+    if (!mean)
+        p->ends.hyper =
+            (struct model_hyper){.n_in = p->n_hyper * p->n_embd, .n_mix = p->n_hyper, .n_scale = 1};
     return true;
+}
+
+/* Returns the array of a key with at least n integers, NULL after an error. */
+static const struct gguf_kv *read_integers(struct model_reader *r, const char *name, uint32_t n)
+{
+    const struct gguf_kv *kv = gguf_kv_find(r->file, model_reader_key(r, name));
+    if (kv && kv->kind == GGUF_ARRAY && kv->count >= n && kv->item != GGUF_STRING &&
+        kv->item != GGUF_F32 && kv->item != GGUF_F64)
+        return kv;
+    model_reader_fail(r, name, "an array of %u integers was expected", n);
+    return NULL;
+}
+
+/* Reads the numbers of the hash of n-grams, and finds the rows of the table. */
+static bool read_ngram_heads(struct model_reader *r, struct model_params *p)
+{
+    static const char sizes[] = "ple.head_vocab_sizes";
+    struct model_ngram *n = &p->ngram;
+    const struct gguf_kv *by, *first, *rows;
+    const struct gguf_tensor *t = gguf_tensor_find(r->file, "per_layer_token_embd.weight");
+    if (!(by = read_integers(r, "ple.layer_multipliers", n->size)) ||
+        !(first = read_integers(r, "ple.head_offsets", n->n_head)) ||
+        !(rows = read_integers(r, sizes, n->n_head)))
+        return false;
+    for (uint32_t i = 0; i < n->size; i++) n->multiplier[i] = (uint64_t)gguf_array_int(by, i);
+    for (uint32_t h = 0; h < n->n_head; h++) {
+        const int64_t at = gguf_array_int(first, h), count = gguf_array_int(rows, h);
+        if (at < 0 || count < 1 || at > INT32_MAX || count > INT32_MAX - at)
+            return model_reader_fail(r, sizes, "item %u is out of range", h);
+        n->first[h] = (uint32_t)at;
+        n->n_row[h] = (uint32_t)count;
+        if (at + count > p->ends.n_ngram_rows) p->ends.n_ngram_rows = (uint32_t)(at + count);
+    }
+    if (t && t->ne[1] < p->ends.n_ngram_rows)
+        return model_reader_fail(r, sizes, "the table has %llu rows, not %u",
+                                 (unsigned long long)t->ne[1], p->ends.n_ngram_rows);
+    if (t && t->ne[1] <= INT32_MAX) p->ends.n_ngram_rows = (uint32_t)t->ne[1];
+    return true;
+}
+
+/* Reads the keys of embeddings of n-grams, which one layer may have. */
+static bool read_ngram(struct model_reader *r, struct model_params *p)
+{
+    struct model_ngram *n = &p->ngram;
+    uint32_t end = 0;
+    if (!p->arch->plan.ngram || !model_reader_has(r, "ple.layers")) return true;
+    const struct gguf_kv *layers = read_integers(r, "ple.layers", 0);
+    if (!layers) return false;
+    if (layers->count == 0) return true;
+    if (layers->count > 1 || gguf_array_int(layers, 0) < 0 ||
+        gguf_array_int(layers, 0) >= p->n_layer)
+        return model_reader_fail(r, "ple.layers", "not one of %u layers", p->n_layer);
+    n->layer = (uint32_t)gguf_array_int(layers, 0);
+    if (!model_read_u32(r, "ple.ngram_size", MODEL_REQUIRED, 2, MODEL_NGRAM_MAX, &n->size) ||
+        !model_read_u32(r, "ple.heads_per_ngram", MODEL_REQUIRED, 1,
+                        MODEL_NGRAM_HEADS / (n->size - 1), &n->each) ||
+        !model_read_u32(r, "ple.conv_kernel", MODEL_REQUIRED, 2, MODEL_MAX_TAPS, &n->n_taps) ||
+        !model_read_u32(r, "ple.eos_token_id", MODEL_REQUIRED, 0, INT32_MAX, &end))
+        return false;
+    n->end_id = (int32_t)end;
+    n->n_head = n->each * (n->size - 1);
+    return model_read_u32(r, "embedding_length_per_layer_input", MODEL_REQUIRED, 1,
+                          MODEL_MAX_DIM / MODEL_NGRAM_HEADS, &p->ends.n_ngram) &&
+           read_ngram_heads(r, p);
+}
+
+/* Reads the keys of adapters that ids choose. */
+static bool read_switch(struct model_reader *r, struct model_params *p)
+{
+    struct model_switch *s = &p->adapters;
+    if (!p->arch->plan.switched) return true;
+    s->gain = 15.0f;
+    return model_read_u32(r, "adapters.count", MODEL_REQUIRED, 1, 4096, &s->n) &&
+           model_read_u32(r, "adapters.lora_rank", MODEL_REQUIRED, 1, 4096, &s->rank) &&
+           model_read_f32(r, "adapters.router_gain", MODEL_OPTIONAL, 0.0f, &s->gain) &&
+           (s->on = read_integers(r, "adapters.token_ids_activate", s->n)) &&
+           (s->as = read_integers(r, "adapters.token_ids_substitute", s->n));
 }
 
 /* Reads the numbers of attention to earlier streams, and of gated units. */
 static bool read_streams(struct model_reader *r, struct model_params *p)
 {
-    if (!read_hyper(r, p)) return false;
+    if (!read_hyper(r, p) || !read_ngram(r, p) || !read_switch(r, p)) return false;
     if (p->residual == MODEL_ATTENDED && !model_read_u32(r, "attn_res.block_size", MODEL_REQUIRED,
                                                          0, MODEL_MAX_LAYERS, &p->set_aside))
         return false;
@@ -169,14 +274,24 @@ static bool read_streams(struct model_reader *r, struct model_params *p)
                            &p->situ_linear));
 }
 
+/* Returns the number of rows of a matrix; 0 if the file does not have it. */
+static uint32_t rows_of(const struct gguf_file *file, const char *name)
+{
+    const struct gguf_tensor *t = gguf_tensor_find(file, name);
+    return t && t->ne[1] <= INT32_MAX ? (uint32_t)t->ne[1] : 0;
+}
+
 static bool read_ends(struct model_reader *r, struct model_params *p)
 {
     const struct model_ends_row *row = &p->arch->ends;
     struct model_ends *ends = &p->ends;
     ends->n_embd = p->n_embd;
     ends->n_vocab = p->n_vocab;
-    ends->n_output = p->arch->encoder ? 0 : p->n_vocab;
-    ends->n_output_norm = is_plain(p) || p->residual == MODEL_SUM_NORM ? 0 : p->n_embd;
+    ends->n_output = p->arch->encoder   ? 0
+                     : p->arch->drafter ? rows_of(r->file, "output.weight")
+                                        : p->n_vocab;
+    const bool normless = p->residual == MODEL_SUM_NORM || p->residual == MODEL_HYPER_GATED;
+    ends->n_output_norm = is_plain(p) || normless ? 0 : p->n_embd;
     const struct gguf_tensor *types = gguf_tensor_find(r->file, "token_types.weight");
     ends->n_types =
         row->token_types && types && types->ne[1] <= MODEL_MAX_DIM ? (uint32_t)types->ne[1] : 0;
@@ -257,12 +372,14 @@ static bool read_passes(struct model_reader *r, struct model_params *p)
 {
     bool skip = false;
     p->n_pass = 1;
+    if (!p->n_stack) p->n_run = p->n_layer;
     if (!p->arch->plan.loops) return true;
     if (!model_read_u32(r, "num_loops", MODEL_OPTIONAL, 1, MODEL_MAX_LAYERS / p->n_layer,
                         &p->n_pass) ||
         !gguf_get_bool(r->file, model_reader_key(r, "skip_loop_final_norm"), &skip, r->err))
         return false;
     p->pass_norm = !skip;
+    p->n_run = p->n_layer * p->n_pass;
     return true;
 }
 
@@ -317,6 +434,98 @@ static bool read_source(struct model_reader *r, struct model_params *p, uint32_t
     return true;
 }
 
+/* Reads the numbers of two stacks; block_count is that of their runs. */
+static bool read_stacks(struct model_reader *r, struct model_params *p, uint32_t max_layers)
+{
+    uint32_t high = 0;
+    if (!p->arch->plan.stacks) return true;
+    if (!model_read_u32(r, "hrm.layers_per_stack", MODEL_REQUIRED, 1, max_layers / 2,
+                        &p->n_stack) ||
+        !model_read_u32(r, "hrm.h_cycles", MODEL_REQUIRED, 1, MODEL_MAX_LAYERS, &high) ||
+        !model_read_u32(r, "hrm.l_cycles", MODEL_REQUIRED, 1, MODEL_MAX_LAYERS, &p->n_low))
+        return false;
+    p->n_run = p->n_layer;
+    if ((uint64_t)p->n_stack * high * (p->n_low + 1) != p->n_run)
+        return model_reader_fail(r, "block_count", "%u, not %u layers %u times %u", p->n_run,
+                                 p->n_stack, high, p->n_low + 1);
+    p->n_layer = 2 * p->n_stack;
+    p->ends.n_start = p->n_embd;
+    return true;
+}
+
+/* Reads the numbers of the layers whose hidden states a drafter reads. */
+static bool read_reads(struct model_reader *r, struct model_drafter_ends *d)
+{
+    static const char key[] = "target_layers";
+    const struct gguf_kv *kv = gguf_kv_find(r->file, model_reader_key(r, key));
+    if (!kv || kv->kind != GGUF_ARRAY || kv->item == GGUF_STRING || kv->item == GGUF_F32 ||
+        kv->item == GGUF_F64 || kv->count == 0 || kv->count > MODEL_READS_MAX)
+        return model_reader_fail(r, key, "an array of 1 to %d layers was expected",
+                                 MODEL_READS_MAX);
+    for (uint32_t i = 0; i < kv->count; i++) {
+        const int64_t layer = gguf_array_int(kv, i);
+        if (layer < 0 || layer > MODEL_MAX_LAYERS)
+            return model_reader_fail(r, key, "item %u is %lld, no layer", i, (long long)layer);
+        d->layer[d->n_read++] = (uint32_t)layer;
+    }
+    return true;
+}
+
+static bool read_eagle3(struct model_reader *r, struct model_params *p)
+{
+    struct model_drafter_ends *d = &p->drafter;
+    bool norm = false;
+    if (p->n_layer > 1)
+        return model_reader_fail(r, "block_count", "%u, but such a drafter has one layer",
+                                 p->n_layer);
+    if (d->n_read != 3)
+        return model_reader_fail(r, "target_layers", "%u layers, but such a drafter reads 3",
+                                 d->n_read);
+    if (!model_read_u32(r, "target_hidden_size", MODEL_REQUIRED, 1, MODEL_MAX_DIM,
+                        &d->n_embd_read) ||
+        !gguf_get_bool(r->file, model_reader_key(r, "norm_before_fc"), &norm, r->err) ||
+        !gguf_get_bool(r->file, model_reader_key(r, "norm_before_residual"), &d->adds_normalized,
+                       r->err))
+        return false;
+    d->n_norm = norm ? d->n_read * d->n_embd_read : 0;
+    d->n_hidden_norm = p->n_embd;
+    return true;
+}
+
+static bool read_dflash(struct model_reader *r, struct model_drafter_ends *d)
+{
+    static const char mask_key[] = "tokenizer.ggml.mask_token_id";
+    uint32_t window = 0;
+    d->mask_id = UINT32_MAX;
+    d->block = 16;
+    if (!model_read_u32(r, "block_size", MODEL_OPTIONAL, 2, MODEL_MAX_CTX, &d->block) ||
+        !gguf_get_bool(r->file, model_reader_key(r, "attention.causal"), &d->causal, r->err) ||
+        !gguf_get_u32(r->file, model_reader_key(r, "attention.sliding_window"), &window, r->err) ||
+        !gguf_get_u32(r->file, mask_key, &d->mask_id, r->err))
+        return false;
+    if (window)
+        return model_reader_fail(r, "attention.sliding_window",
+                                 "drafters with windows are not supported");
+    if (d->mask_id == UINT32_MAX)
+        return base_fail_at(r->err, BASE_MODEL, mask_key, -1, "this key is missing");
+    d->n_norm = d->n_embd;
+    return true;
+}
+
+/* Reads the numbers of a drafter besides those of its layers. */
+static bool read_drafter(struct model_reader *r, struct model_params *p)
+{
+    struct model_drafter_ends *d = &p->drafter;
+    if (!p->arch->drafter) return true;
+    d->n_embd_read = d->n_embd = p->n_embd;
+    if (!read_reads(r, d) ||
+        !(p->arch->drafter == MODEL_DRAFTER_EAGLE3 ? read_eagle3(r, p) : read_dflash(r, d)))
+        return false;
+    d->n_in = d->n_read * d->n_embd_read;
+    d->n_ids = gguf_tensor_find(r->file, "d2t") ? p->ends.n_output : 0;
+    return true;
+}
+
 static bool read_numbers(struct model_reader *r, struct model_params *p)
 {
     /* Every layer has at least one tensor, so the number of tensors bounds the number of layers. */
@@ -326,7 +535,8 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
                          "the file has no tensors: a vocabulary without a model");
     const uint32_t max_layers =
         n_tensors < MODEL_MAX_LAYERS ? (uint32_t)n_tensors : MODEL_MAX_LAYERS;
-    if (!model_read_u32(r, "block_count", MODEL_REQUIRED, 1, max_layers, &p->n_layer) ||
+    if (!model_read_u32(r, "block_count", MODEL_REQUIRED, 1,
+                        p->arch->plan.stacks ? MODEL_MAX_LAYERS : max_layers, &p->n_layer) ||
         !model_read_u32(r, "embedding_length", MODEL_REQUIRED, 1, MODEL_MAX_DIM, &p->n_embd) ||
         !model_read_u32(r, "context_length", MODEL_REQUIRED, 1, MODEL_MAX_CTX, &p->n_ctx_train) ||
         !read_vocab(p, r->file, r->err) ||
@@ -334,7 +544,7 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
                         &p->n_draft_layer))
         return false;
     p->n_layer -= p->n_draft_layer;
-    if (!read_source(r, p, max_layers)) return false;
+    if (!read_stacks(r, p, max_layers) || !read_source(r, p, max_layers)) return false;
     r->n_layer = p->n_layer;
     uint32_t n_expert = 0;
     if (!model_read_u32(r, "expert_count", MODEL_OPTIONAL, 0, MODEL_MAX_EXPERTS, &n_expert))
@@ -348,7 +558,8 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
             (struct model_mtp){.n_embd = p->n_embd, .n_both = 2 * p->n_embd, .n_vocab = p->n_vocab};
     }
     return read_diffusion(r, p) && read_direction(r, p) && read_norm(r, p) && read_passes(r, p) &&
-           read_experts(r, p) && read_temperature(r, p) && read_streams(r, p) && read_ends(r, p);
+           read_experts(r, p) && read_temperature(r, p) && read_streams(r, p) && read_ends(r, p) &&
+           read_drafter(r, p);
 }
 
 /* ---- Layers ---- */
@@ -463,7 +674,7 @@ static bool read_part(struct model_reader *r, struct model_params *p, struct mod
 /* Sets the sizes of a layer's norms and of its other tensors outside of blocks. */
 static void size_norms(const struct model_params *p, struct model_layer *l)
 {
-    const uint32_t size = is_plain(p) ? 0 : p->n_embd;
+    const uint32_t size = is_plain(p) || p->hyper_rank ? 0 : p->n_embd;
     const bool sum = p->residual == MODEL_SUM_NORM;
     const bool before = p->residual != MODEL_POST_NORM && !sum;
     const bool after = p->residual == MODEL_SANDWICH || p->residual == MODEL_POST_NORM || sum;
@@ -478,14 +689,11 @@ static void size_norms(const struct model_params *p, struct model_layer *l)
     l->n_beside_norm = l->beside.block && p->arch->experts.beside == MODEL_BESIDE_INPUT ? size : 0;
     l->n_ffn_post_norm = l->ffn.block && after ? size : 0;
     l->n_beside_norms = l->beside.block && p->arch->experts.beside == MODEL_BESIDE_NORMS ? size : 0;
-    if (p->n_hyper)
+    if (p->n_hyper && !p->hyper_rank)
         l->mixer_hyper = l->ffn_hyper =
-            (struct model_hyper){p->n_hyper * p->n_embd,
-                                 (2 + (p->sinkhorn ? p->n_hyper : 0)) * p->n_hyper,
-                                 p->sinkhorn ? 3 : 2,
-                                 NULL,
-                                 NULL,
-                                 NULL};
+            (struct model_hyper){.n_in = p->n_hyper * p->n_embd,
+                                 .n_mix = (2 + (p->sinkhorn ? p->n_hyper : 0)) * p->n_hyper,
+                                 .n_scale = p->sinkhorn ? 3 : 2};
     l->n_score = p->set_aside ? p->n_embd : 0;
     l->n_scale = p->arch->ends.layer_scale;
     l->n_skip = p->arch->ends.embd_skip ? 1 : 0;
@@ -514,13 +722,18 @@ static bool read_layers(struct model_reader *r, struct model_params *p)
             beside = MODEL_EXPERTS;
         }
         const enum model_block_id mixer_2 = p->arch->plan.mixer_2;
+        const bool ngram = p->ngram.n_head && p->ngram.layer == i;
         if (!read_part(r, p, l, mixer, &l->mixer) ||
+            !read_part(r, p, l, ngram ? MODEL_NGRAM : MODEL_NOTHING, &l->front) ||
             !read_part(r, p, l, p->n_source ? MODEL_CROSS : MODEL_NOTHING, &l->cross) ||
             !read_part(r, p, l, mixer_2 ? mixer_2 : MODEL_NOTHING, &l->mixer_2) ||
             !read_part(r, p, l, ffn, &l->ffn) || !read_part(r, p, l, beside, &l->beside) ||
             !read_part(r, p, l, tail, &l->tail))
             return false;
         size_norms(p, l);
+        if (!p->hyper_rank) continue;
+        l->mixer_hyper = gated_of(p, model_reader_tensor(r, i, "hc_attn_norm.weight"), false);
+        l->ffn_hyper = gated_of(p, model_reader_tensor(r, i, "hc_ffn_norm.weight"), false);
     }
     return true;
 }
@@ -544,10 +757,11 @@ static bool read_source_layers(struct model_reader *r, struct model_params *p)
     return true;
 }
 
-bool model_params_read(struct model_params *p, const struct gguf_file *file, struct base_error *err)
+static bool read_params(struct model_params *p, const struct gguf_file *file, bool drafts,
+                        struct base_error *err)
 {
     *p = (struct model_params){0};
-    if (!read_arch(p, file, err)) return false;
+    if (!read_arch(p, file, drafts, err)) return false;
     struct model_reader r = {.file = file, .name = p->name, .err = err};
     if (read_numbers(&r, p) && read_activation(&r, p) && read_layers(&r, p) &&
         read_source_layers(&r, p) && read_part(&r, p, NULL, MODEL_POOL, &p->pool))
@@ -556,9 +770,21 @@ bool model_params_read(struct model_params *p, const struct gguf_file *file, str
     return false;
 }
 
+bool model_params_read(struct model_params *p, const struct gguf_file *file, struct base_error *err)
+{
+    return read_params(p, file, false, err);
+}
+
+bool model_params_read_drafter(struct model_params *p, const struct gguf_file *file,
+                               struct base_error *err)
+{
+    return read_params(p, file, true, err);
+}
+
 static void free_layers(struct model_layer *layer, uint32_t n)
 {
     for (uint32_t i = 0; layer && i < n; i++) {
+        free(layer[i].front.self);
         free(layer[i].mixer.self);
         free(layer[i].cross.self);
         free(layer[i].mixer_2.self);
@@ -579,9 +805,10 @@ void model_params_free(struct model_params *p)
 
 /* ---- Tensors ---- */
 
-#define END(member)   MODEL_AT(struct model_ends, member)
-#define LAYER(member) MODEL_AT(struct model_layer, member)
-#define MTP(member)   MODEL_AT(struct model_mtp, member)
+#define END(member)     MODEL_AT(struct model_ends, member)
+#define LAYER(member)   MODEL_AT(struct model_layer, member)
+#define MTP(member)     MODEL_AT(struct model_mtp, member)
+#define DRAFTER(member) MODEL_AT(struct model_drafter_ends, member)
 
 /* clang-format off */
 static const struct model_tensor_row end_rows[] = {
@@ -596,8 +823,13 @@ static const struct model_tensor_row end_rows[] = {
     {"output_hc_fn",        MODEL_MATRIX, MODEL_REQUIRED, END(hyper.fn),   .inputs = END(hyper.n_in), .outputs = END(hyper.n_mix), .end = MODEL_OUTPUT},
     {"output_hc_base",      MODEL_VECTOR, MODEL_REQUIRED, END(hyper.base), .inputs = END(hyper.n_mix), .end = MODEL_OUTPUT},
     {"output_hc_scale",     MODEL_VECTOR, MODEL_REQUIRED, END(hyper.scale), .inputs = END(hyper.n_scale), .end = MODEL_OUTPUT},
+    {"output_hc_norm",      MODEL_NORM,   MODEL_REQUIRED, END(hyper.norm), .inputs = END(hyper.n_norm), .outputs = END(hyper.n_norm_rows), .end = MODEL_OUTPUT},
+    {"output_hc_down",      MODEL_LINEAR, MODEL_REQUIRED, END(hyper.down), .inputs = END(hyper.n_in), .outputs = END(hyper.n_low), .end = MODEL_OUTPUT},
+    {"output_hc_up",        MODEL_LINEAR, MODEL_REQUIRED, END(hyper.up),   .inputs = END(hyper.n_low), .outputs = END(hyper.n_in), .end = MODEL_OUTPUT},
     {"output_res_score",    MODEL_VECTOR, MODEL_REQUIRED, END(score),      .inputs = END(n_score), .end = MODEL_OUTPUT},
     {"per_layer_token_embd", MODEL_MATRIX, MODEL_REQUIRED, END(per_layer_embd), .inputs = END(n_per_layers), .outputs = END(n_vocab)},
+    {"hrm.z_l_init",        MODEL_VECTOR, MODEL_REQUIRED, END(low), .inputs = END(n_start)},
+    {"per_layer_token_embd", MODEL_MATRIX, MODEL_REQUIRED, END(ngram_embd), .inputs = END(n_ngram), .outputs = END(n_ngram_rows)},
     {"per_layer_model_proj", MODEL_LINEAR, MODEL_REQUIRED, END(per_layer_proj), .inputs = END(n_embd), .outputs = END(n_per_layers)},
     {"per_layer_proj_norm", MODEL_NORM,   MODEL_REQUIRED, END(per_layer_norm), .inputs = END(n_per_layer)},
     {"altup_proj",          MODEL_STACK,  MODEL_REQUIRED, END(streams_in), .inputs = END(n_embd), .outputs = END(n_embd), .depth = END(n_streams)},
@@ -621,6 +853,14 @@ static const struct model_tensor_row layer_rows[] = {
     {"hc_ffn_fn",           MODEL_MATRIX, MODEL_REQUIRED, LAYER(ffn_hyper.fn),      .inputs = LAYER(ffn_hyper.n_in), .outputs = LAYER(ffn_hyper.n_mix)},
     {"hc_ffn_base",         MODEL_VECTOR, MODEL_REQUIRED, LAYER(ffn_hyper.base),    .inputs = LAYER(ffn_hyper.n_mix)},
     {"hc_ffn_scale",        MODEL_VECTOR, MODEL_REQUIRED, LAYER(ffn_hyper.scale),   .inputs = LAYER(ffn_hyper.n_scale)},
+    {"hc_attn_norm",        MODEL_NORM,   MODEL_REQUIRED, LAYER(mixer_hyper.norm), .inputs = LAYER(mixer_hyper.n_norm), .outputs = LAYER(mixer_hyper.n_norm_rows)},
+    {"hc_attn_down",        MODEL_LINEAR, MODEL_REQUIRED, LAYER(mixer_hyper.down), .inputs = LAYER(mixer_hyper.n_in), .outputs = LAYER(mixer_hyper.n_low)},
+    {"hc_attn_up",          MODEL_LINEAR, MODEL_REQUIRED, LAYER(mixer_hyper.up),   .inputs = LAYER(mixer_hyper.n_low), .outputs = LAYER(mixer_hyper.n_in)},
+    {"hc_attn_inject",      MODEL_LINEAR, MODEL_REQUIRED, LAYER(mixer_hyper.back), .inputs = LAYER(mixer_hyper.n_in), .outputs = LAYER(mixer_hyper.n_back)},
+    {"hc_ffn_norm",         MODEL_NORM,   MODEL_REQUIRED, LAYER(ffn_hyper.norm), .inputs = LAYER(ffn_hyper.n_norm), .outputs = LAYER(ffn_hyper.n_norm_rows)},
+    {"hc_ffn_down",         MODEL_LINEAR, MODEL_REQUIRED, LAYER(ffn_hyper.down), .inputs = LAYER(ffn_hyper.n_in), .outputs = LAYER(ffn_hyper.n_low)},
+    {"hc_ffn_up",           MODEL_LINEAR, MODEL_REQUIRED, LAYER(ffn_hyper.up),   .inputs = LAYER(ffn_hyper.n_low), .outputs = LAYER(ffn_hyper.n_in)},
+    {"hc_ffn_inject",       MODEL_LINEAR, MODEL_REQUIRED, LAYER(ffn_hyper.back), .inputs = LAYER(ffn_hyper.n_in), .outputs = LAYER(ffn_hyper.n_back)},
     {"attn_res_score",      MODEL_VECTOR, MODEL_REQUIRED, LAYER(mixer_score),   .inputs = LAYER(n_score)},
     {"ffn_res_score",       MODEL_VECTOR, MODEL_REQUIRED, LAYER(ffn_score),     .inputs = LAYER(n_score)},
     {"post_ffw_norm_1",     MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm_1),      .inputs = LAYER(n_beside_norms)},
@@ -639,6 +879,13 @@ static const struct model_tensor_row mtp_rows[] = {
     {"nextn.embed_tokens",     MODEL_MATRIX, MODEL_OPTIONAL, MTP(token_embd),  .inputs = MTP(n_embd), .outputs = MTP(n_vocab), .end = MODEL_INPUT},
     {"nextn.shared_head_norm", MODEL_NORM,   MODEL_OPTIONAL, MTP(output_norm), .inputs = MTP(n_embd), .end = MODEL_OUTPUT},
     {"nextn.shared_head_head", MODEL_LINEAR, MODEL_OPTIONAL, MTP(output),      .inputs = MTP(n_embd), .outputs = MTP(n_vocab), .end = MODEL_OUTPUT},
+    {.name = NULL},
+};
+static const struct model_tensor_row drafter_rows[] = {
+    {"fc",                     MODEL_LINEAR, MODEL_REQUIRED, DRAFTER(in),   .inputs = DRAFTER(n_in), .outputs = DRAFTER(n_embd)},
+    {"enc.output_norm",        MODEL_NORM,   MODEL_REQUIRED, DRAFTER(norm), .inputs = DRAFTER(n_norm)},
+    {"blk.0.attn_norm_2",      MODEL_NORM,   MODEL_REQUIRED, DRAFTER(hidden_norm), .inputs = DRAFTER(n_hidden_norm)},
+    {"d2t",                    MODEL_LONGS,  MODEL_REQUIRED, DRAFTER(ids),  .inputs = DRAFTER(n_ids)},
     {.name = NULL},
 };
 /* clang-format on */
@@ -664,7 +911,7 @@ static bool visit_rows(const struct model_tensor_row *row, const char *prefix, v
 static bool visit_layer(struct model_layer *l, const char *prefix, model_row_visit visit,
                         void *user)
 {
-    const struct model_part *const parts[] = {&l->mixer, &l->cross,  &l->mixer_2,
+    const struct model_part *const parts[] = {&l->front, &l->mixer,  &l->cross, &l->mixer_2,
                                               &l->ffn,   &l->beside, &l->tail};
     if (!visit_rows(layer_rows, prefix, l, visit, user)) return false;
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
@@ -678,7 +925,8 @@ bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user)
 {
     char prefix[32];
     if (!visit_rows(end_rows, "", &p->ends, visit, user) ||
-        !visit_rows(p->pool.block->tensors, "", p->pool.self, visit, user))
+        !visit_rows(p->pool.block->tensors, "", p->pool.self, visit, user) ||
+        (p->arch->drafter && !visit_rows(drafter_rows, "", &p->drafter, visit, user)))
         return false;
     for (uint32_t i = 0; i < p->n_layer + p->n_mtp; i++) {
         snprintf(prefix, sizeof prefix, "%sblk.%u.", p->arch->prefix ? p->arch->prefix : "", i);

@@ -33,6 +33,7 @@ enum model_tensor_kind {
     MODEL_SLICES, /* a pointer; NAME.weight of [outputs][1][1][inputs], as F32 [outputs][inputs] */
     MODEL_MATRIX, /* a pointer; NAME.weight of [outputs][inputs] */
     MODEL_IDS,    /* a pointer; NAME.weight of [outputs][inputs], I32 */
+    MODEL_LONGS,  /* a pointer; NAME.weight of [inputs], I64 */
     MODEL_NORM,   /* a model_norm; NAME.weight and NAME.bias of [outputs][inputs], as F32 */
     MODEL_LINEAR, /* a model_linear; NAME.weight, and NAME.bias and .scale if present */
     MODEL_STACK,  /* a model_linear of `depth` matrices, one per expert */
@@ -68,6 +69,33 @@ struct model_hyper {
     uint32_t n_in, n_mix, n_scale; /* S E, numbers of a mixture, of their factors; 0: none */
     struct engine_tensor *fn;      /* [n_mix][S E] */
     struct engine_tensor *base, *scale;
+    uint32_t n_norm, n_norm_rows, n_low, n_back; /* S E and 1, or E and S; rank; S; with gates */
+    struct model_norm norm;                      /* [S][E] */
+    struct model_linear down, up, back;          /* rank x S E, S E x rank, S x S E */
+};
+
+/* Embeddings of n-grams of ids, those of a position and before it (models/block/block_ngram.c). */
+enum { MODEL_NGRAM_MAX = 8, MODEL_NGRAM_HEADS = 64 };
+struct model_ngram {
+    uint32_t n_head; /* rows of the table for a position: `each` for each n = 2 .. size; 0: none */
+    uint32_t layer, size, each, n_taps;
+    int32_t end_id; /* ids up to the latest one before a position count as this */
+    uint64_t multiplier[MODEL_NGRAM_MAX];
+    uint32_t first[MODEL_NGRAM_HEADS], n_row[MODEL_NGRAM_HEADS]; /* of each head */
+};
+
+/* Adapters in the file that ids choose (Granite Switch, 2026): id `on` i chooses adapter i + 1 for
+ * the tokens from it on, and is read as id `as` i. Those of all ids before a token are attended to
+ * (models/state/history.c). */
+struct model_switch {
+    uint32_t n, rank; /* 0: none */
+    float gain;
+    const struct gguf_kv *on, *as; /* in the file */
+};
+
+/* W x + B_s A_s x, s the token's adapter; that of number 0 has zeros. */
+struct model_switched {
+    struct model_linear a, b; /* stacks of rank x inputs, outputs x rank */
 };
 
 struct model_block; /* models/block/blocks.h */
@@ -83,16 +111,18 @@ struct model_kv_shape {
     uint32_t window;                 /* keys that a query attends to, its own included; 0: all */
     bool chunked; /* attends to its chunk instead: positions from a multiple of `window` on */
     uint32_t size_index; /* of the one key of an indexer; 0: none */
-    uint32_t ratio;      /* positions of a block that has a compressed key; 0: there are none */
-    bool overlaps;       /* such a key is made of its block and of the one before it */
-    uint32_t size_open;  /* numbers of a position for compressed keys */
+    uint32_t ratio; /* positions of a block that has a compressed key; 0: there are none. Without
+                       a window the key is only one of the indexer */
+    bool overlaps;  /* such a key is made of its block and of the one before it */
+    uint32_t size_open; /* numbers of a position for compressed keys */
 };
 
 /* The shape of a layer's recurrent state. */
 struct model_recurrent_shape {
-    uint32_t conv_columns, conv_channels; /* the latest inputs of a convolution; 0: none */
-    uint32_t n_head, rows, cols;          /* a matrix for each head; 0: none */
-    uint32_t shift_channels;              /* the latest input of the network; 0: none */
+    uint32_t conv_columns, conv_channels;   /* the latest inputs of a convolution; 0: none */
+    uint32_t n_head, rows, cols;            /* a matrix for each head; 0: none */
+    uint32_t shift_channels;                /* the latest input of the network; 0: none */
+    uint32_t front_columns, front_channels; /* as conv_columns, of what changes the layer's input */
 };
 
 struct model_layer {
@@ -109,6 +139,7 @@ struct model_layer {
     uint32_t n_score; /* E if sublayers attend to earlier streams (MODEL_ATTENDED), else 0 */
     struct engine_tensor *mixer_score, *ffn_score; /* [E] */
     struct model_hyper mixer_hyper, ffn_hyper;
+    struct model_part front; /* changes the layer's input */
     struct model_part mixer, ffn;
     struct model_part cross; /* attention to an encoder's rows, after the mixer */
     struct model_norm cross_norm;
@@ -144,7 +175,11 @@ struct model_ends {
     struct engine_tensor *per_layer_embd; /* [V][L P] */
     struct model_linear per_layer_proj;   /* L P x E */
     struct model_norm per_layer_norm;     /* [P] */
-    uint32_t n_streams;                   /* further streams of AltUp; 0: none */
+    uint32_t n_start;                     /* E if there are two stacks of layers, else 0 */
+    struct engine_tensor *low;            /* [E]: at first the output of the low one */
+    uint32_t n_ngram, n_ngram_rows;       /* numbers of a row of the next table, its rows; or 0 */
+    struct engine_tensor *ngram_embd;
+    uint32_t n_streams;                          /* further streams of AltUp; 0: none */
     struct model_linear streams_in, streams_out; /* n_streams matrices E x E each */
     struct engine_tensor *token_embd;            /* [V][E]; the output's weight if missing */
     struct model_norm embd_norm;                 /* [E] */
@@ -171,6 +206,31 @@ struct model_mtp {
     struct model_linear output;
 };
 
+/* The hidden states that a drafter reads of each position: those that enter layer[i] of the model,
+ * or, with the number of its layers (of all passes), those that leave the last one. */
+enum { MODEL_READS_MAX = 32 };
+struct model_reads {
+    uint32_t n, layer[MODEL_READS_MAX];
+    bool last;       /* one of them leaves the last layer */
+    bool normalized; /* that one is read after the output norm */
+};
+
+/* What a drafter in a file of its own has besides its layers. */
+struct model_drafter_ends {
+    uint32_t n_read, layer[MODEL_READS_MAX]; /* see struct model_reads */
+    uint32_t n_embd_read;                    /* E of the model that it drafts for */
+    uint32_t n_embd, n_in, n_norm, n_ids;    /* E; n_read n_embd_read; of norm; draft ids */
+    uint32_t n_hidden_norm;                  /* E, or 0 */
+    struct model_norm norm; /* EAGLE-3: [n_in], of what it reads; DFlash: [E], after `in` */
+    struct model_norm hidden_norm;
+    struct model_linear in;    /* E x n_in: multiplies them, concatenated */
+    struct engine_tensor *ids; /* I64 [n_ids]: ids of its logits, or NULL: the model's */
+    bool adds_normalized;      /* the layer adds the hidden state after its norm */
+    uint32_t block;            /* DFlash: tokens that it was trained to evaluate at once */
+    uint32_t mask_id;
+    bool causal; /* tokens of a block attend only to earlier ones */
+};
+
 struct model_params {
     const struct model_arch *arch;
     const char *name; /* general.architecture as the table spells it */
@@ -185,6 +245,9 @@ struct model_params {
     int32_t start_id;           /* the token after a source; -1: none */
     struct model_layer *source; /* [n_source], owned */
     uint32_t n_pass;            /* passes over the layers, each with its own state */
+    uint32_t n_stack, n_low;    /* layers of each of two stacks, 0: there are none; runs of the low
+                                   one before each of the high one (model_run_layer) */
+    uint32_t n_run;             /* layers that a token passes through, one after the other */
     bool pass_norm;             /* the output norm is applied between passes too */
     uint32_t n_draft_layer;     /* MTP layers of the file, after the others */
     uint32_t n_mtp;             /* 1: the first of them drafts tokens; the others are not used */
@@ -198,6 +261,9 @@ struct model_params {
     uint32_t n_hyper;             /* streams of hyper-connections; 0: none */
     uint32_t sinkhorn;            /* iterations for weights that mix them; 0: they are not mixed */
     float hyper_eps, hyper_magnitude;
+    uint32_t hyper_rank; /* of the gates of streams; 0: they have none */
+    struct model_ngram ngram;
+    struct model_switch adapters;
     uint32_t set_aside;      /* of MODEL_ATTENDED: attn_res.block_size; 0: none */
     float situ, situ_linear; /* bounds of gated units; situ 0: none */
     bool makes_columns; /* matrices with many zeros as inputs are copied by columns when bound, */
@@ -209,15 +275,30 @@ struct model_params {
     float logit_softcap;                           /* 0: none */
     struct model_ends ends;
     struct model_mtp mtp;
-    struct model_part pool;    /* the classifier and projections of pooled rows */
-    struct model_layer *layer; /* [n_layer + n_mtp], owned */
+    struct model_drafter_ends drafter; /* of a file with a drafter */
+    struct model_part pool;            /* the classifier and projections of pooled rows */
+    struct model_layer *layer;         /* [n_layer + n_mtp], owned */
 };
+
+/* Returns the layer of run i < n_run: all layers in order, n_pass times. With two stacks (HRM, Wang
+ * et al. 2025) the low one, the first n_stack layers, runs n_low times and then the high one, and
+ * so on; with H and L the latest outputs of the two, at first the embeddings and ends.low, each run
+ * makes its stack's output RMS(stack(H + L)). */
+static inline uint32_t model_run_layer(const struct model_params *p, uint32_t i)
+{
+    if (p->n_stack == 0) return i % p->n_layer;
+    return i % p->n_stack + (i / p->n_stack % (p->n_low + 1) == p->n_low ? p->n_stack : 0);
+}
 
 /* Reads and checks the numbers; n_vocab comes from the shape of the embeddings. Fails with
  * BASE_MODEL: the message names the key, or an unknown architecture and the supported ones with the
  * nearest names. After a failure *p is empty. The caller frees it with model_params_free. */
 bool model_params_read(struct model_params *p, const struct gguf_file *file,
                        struct base_error *err);
+/* As model_params_read, of a file with a drafter. n_vocab is that of its own embeddings and
+ * ends.n_output of its own output; 0: it uses those of the model. */
+bool model_params_read_drafter(struct model_params *p, const struct gguf_file *file,
+                               struct base_error *err);
 void model_params_free(struct model_params *p);
 
 /* Calls `visit` for each row of tensors that the model has, in a fixed order. `prefix` is "" or

@@ -13,7 +13,7 @@
 enum {
     DEFAULT_CTX = 4096,
     DEFAULT_BATCH = 512,
-    KEPT_GRAPHS = 10, /* decode; full batch without output, for the MTP layer, with output; a rest;
+    KEPT_GRAPHS = 10, /* decode; full batch without output, for a drafter, with output; a rest;
                        * a token with 1, 2, 4, 8 or 16 draft tokens */
 };
 
@@ -27,7 +27,7 @@ struct model_session {
     uint32_t *before;          /* [n_seq]: lengths before a batch */
     uint32_t *row;             /* [n_batch]: tokens of a run that continue in the last layer */
     uint32_t *mark;            /* [n_seq][MODEL_MARKS]: see model_seq_mark */
-    struct model_mtp_rows mtp; /* empty if the session has no MTP layer */
+    struct model_drafter drafter;     /* empty if there is none */
     struct model_source_graph source; /* of the latest text for an encoder */
     struct model_graph body[KEPT_GRAPHS];
     struct model_head head; /* built when first used */
@@ -107,6 +107,8 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     s->left = calloc(n_seq, sizeof *s->left);
     s->before = calloc(n_seq, sizeof *s->before);
     s->mark = calloc(n_seq, MODEL_MARKS * sizeof *s->mark);
+    const struct model *own = o->drafter ? o->drafter : o->mtp && m->params.n_mtp ? m : NULL;
+    if (own) model_drafter_choose(&s->drafter, m, own);
     const struct model_state_options state = {.n_seq = n_seq,
                                               .n_ctx = n_ctx,
                                               .n_batch = s->n_batch,
@@ -114,7 +116,9 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
                                               .type_v = type_v,
                                               .host = &m->engine->place[0],
                                               .hidden = o->hidden,
-                                              .mtp = o->mtp && m->params.n_mtp};
+                                              .reads = own ? &s->drafter.reads : NULL,
+                                              .drafter = s->drafter.layer,
+                                              .n_draft = s->drafter.n_layer};
     if (!s->batch || !s->row || !s->left || !s->before || !s->mark) {
         base_fail(err, BASE_NO_MEMORY, "no memory for batches of %u", s->n_batch);
         model_session_free(s);
@@ -122,7 +126,7 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     }
     if (!init_adaptations(s, n_seq, err) || !model_state_init(&s->state, &m->params, &state, err) ||
         !model_graph_build(&s->body[0], m, &s->state, 1, 1, 1, 1, err) ||
-        (state.mtp && !model_mtp_init(&s->mtp, m, &s->state, err)) ||
+        (own && !model_drafter_init(&s->drafter, &s->state, err)) ||
         !model_adapters_check(&m->adapters, err)) {
         model_session_free(s);
         return NULL;
@@ -134,7 +138,7 @@ void model_session_free(struct model_session *s)
 {
     if (!s) return;
     for (int i = 0; i < KEPT_GRAPHS; i++) model_graph_free(&s->body[i]);
-    model_mtp_free(&s->mtp);
+    model_drafter_free(&s->drafter);
     engine_graph_free(s->source.graph);
     engine_graph_free(s->head.graph);
     model_state_free(&s->state);
@@ -200,7 +204,7 @@ uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uin
     const uint32_t same = s->adaptation ? model_seq_adapted(s, from, &s->adaptation[to]) : length;
     if (length > same) length = same;
     s->last_logits = NULL;
-    model_mtp_copy(&s->mtp, from, to);
+    model_drafter_copy(&s->drafter, from, to);
     return model_state_fork(&s->state, from, to, length);
 }
 
@@ -239,7 +243,8 @@ uint32_t model_seq_usual(const struct model_session *s, uint32_t seq)
 bool model_seq_save(struct model_session *s, uint32_t seq, const struct model_sink *to,
                     struct base_error *err)
 {
-    if (s->state.mtp && !model_mtp_store(&s->mtp, seq, s->state.length[seq], err)) return false;
+    if (s->state.reads && !model_drafter_store(&s->drafter, seq, s->state.length[seq], err))
+        return false;
     return model_state_save(&s->state, seq, to, err);
 }
 
@@ -249,7 +254,7 @@ uint32_t model_seq_load(struct model_session *s, uint32_t seq, uint32_t least, u
     s->last_logits = NULL;
     const uint32_t n =
         model_state_load(&s->state, seq, least, most, from, s->m->engine->cpu->pool, err);
-    if (n > 0) model_mtp_clear(&s->mtp, seq);
+    if (n > 0) model_drafter_clear(&s->drafter, seq);
     return n;
 }
 
@@ -328,16 +333,16 @@ bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *by
         n_prompt = 1;
     }
     const uint32_t rest = n_prompt ? (uint32_t)((n_prompt - 1) % s->n_batch) + 1 : 0;
-    const uint32_t share = s->state.mtp ? model_mtp_share(&s->m->params, n_prompt) : 1;
-    const uint32_t rows = share < rest ? share : rest, n = s->n_batch;
+    const uint32_t read = s->state.reads ? model_drafter_share(&s->drafter, n_prompt) : 0;
+    const uint32_t share = read ? read : 1, rows = share < rest ? share : rest, n = s->n_batch;
     const bool whole =
-        n_prompt > n && share - rows >= n; /* the MTP layer has one before the rest */
+        n_prompt > n && share - rows >= n; /* the drafter reads one before the rest */
     if (n_prompt > (whole ? share : n) && !body_of(s, n, spans ? 1 : n, 0, 0, err)) return false;
     if (whole && !body_of(s, n, spans ? 1 : n, n, 0, err)) return false;
     if (rest > 0 && !body_of(s, rest, spans ? 1 : rest, rows, 1, err)) return false;
     for (int i = 0; i < KEPT_GRAPHS; i++)
         if (s->body[i].graph) *bytes += model_graph_bytes(&s->body[i]);
-    return !s->state.mtp || model_mtp_plan(&s->mtp, bytes, err);
+    return !s->state.reads || model_drafter_plan(&s->drafter, bytes, err);
 }
 
 static int32_t *ints(struct engine_tensor *t)
@@ -415,6 +420,7 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
             end += n;
         }
         at.seq = token->seq;
+        at.id = token->id;
         ints(g->ids)[at.t] = token->id;
         ints(g->positions)[at.t] = (int32_t)at.position;
         if (g->q_scale)
@@ -508,7 +514,7 @@ static uint32_t set_rows(struct model_session *s, const struct model_token *toke
     uint32_t n_rows = 0;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t seq = tokens[i].seq, after = --s->left[seq];
-        if (tokens[i].wants_logits || (s->state.mtp && after < s->mtp.share[seq]))
+        if (tokens[i].wants_logits || (s->state.reads && after < s->drafter.share[seq]))
             s->row[n_rows++] = i;
     }
     return n_out > 0 || n_rows == n ? n_rows : 0;
@@ -526,7 +532,7 @@ static bool eval_run(struct model_session *s, const struct model_token *tokens, 
     if (!g) return false;
     fill_inputs(s, g, tokens);
     if (engine_graph_run(g->graph, err) &&
-        (!s->state.mtp || model_mtp_keep(&s->mtp, g, tokens, s->row, err)) &&
+        (!s->state.reads || model_drafter_keep(&s->drafter, g, tokens, s->row, err)) &&
         give_logits(s, g, first, sink, user, err))
         return true;
     for (uint32_t i = 0, span; i < n; i += span) {
@@ -677,8 +683,8 @@ static bool check_tokens(struct model_session *s, const struct model_token *toke
 /* Announces the left[seq] tokens of each sequence that the call will evaluate. */
 static void begin_call(struct model_session *s)
 {
-    for (uint32_t seq = 0; s->state.mtp && seq < s->state.n_seq; seq++)
-        model_mtp_expect(&s->mtp, seq, s->left[seq]);
+    for (uint32_t seq = 0; s->state.reads && seq < s->state.n_seq; seq++)
+        model_drafter_expect(&s->drafter, seq, s->left[seq]);
     s->last_logits = NULL;
 }
 
@@ -745,26 +751,41 @@ bool model_session_pool(struct model_session *s, bool rank, const float *rows, u
     return ok;
 }
 
-/* ---- Drafts of the MTP layer ---- */
+/* ---- Drafts ---- */
 
-bool model_session_has_mtp(const struct model_session *s)
+bool model_session_can_draft(const struct model_session *s)
 {
-    return s->state.mtp;
+    return s->state.reads;
+}
+
+uint32_t model_session_n_draft_vocab(const struct model_session *s)
+{
+    return model_drafter_n_vocab(&s->drafter);
+}
+
+uint32_t model_session_draft_most(const struct model_session *s)
+{
+    return model_drafter_most(&s->drafter);
+}
+
+bool model_session_drafts_at_once(const struct model_session *s)
+{
+    return s->drafter.block;
 }
 
 bool model_seq_draft_begin(struct model_session *s, uint32_t seq, struct base_error *err)
 {
-    return !s->state.mtp || model_mtp_begin(&s->mtp, seq, err);
+    return !s->state.reads || model_drafter_begin(&s->drafter, seq, err);
 }
 
 bool model_seq_draft(struct model_session *s, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
                      model_chooser choose, void *user, struct base_error *err)
 {
-    const uint32_t steps = n + k - 1;
-    if (!s->state.mtp || n == 0 || steps > MODEL_MTP_STEPS)
+    const uint32_t slots = s->drafter.block ? n + k : n + k - 1;
+    if (!s->state.reads || n == 0 || n + k > model_drafter_most(&s->drafter))
         return base_fail(err, BASE_FAILED, "%u draft tokens after %u tokens", k, n);
-    if (!check_room(s, seq, steps, err)) return false;
+    if (!check_room(s, seq, slots, err)) return false;
     for (uint32_t i = 0; i < n; i++)
         if (!check_id(s, ids[i], err)) return false;
-    return model_mtp_draft(&s->mtp, seq, ids, n, k, choose, user, err);
+    return model_drafter_draft(&s->drafter, seq, ids, n, k, choose, user, err);
 }

@@ -11,8 +11,8 @@
 enum { COPY_ALIGN = 64, HUGE_PAGE = 2 << 20 };
 
 /* The form in which a tensor is bound: as in the file, as F32, as transposed F32, as F32 without
- * dimensions of 1, or as in the file, I32. */
-enum form { AS_IT_IS, AS_FLOATS, AS_TAPS, AS_SLICES, AS_IDS };
+ * dimensions of 1, or as in the file, I32 or I64. */
+enum form { AS_IT_IS, AS_FLOATS, AS_TAPS, AS_SLICES, AS_IDS, AS_LONGS };
 
 struct binder {
     struct model_weights *w;
@@ -110,8 +110,10 @@ static bool check_shape(struct binder *b, const struct gguf_tensor *t, const cha
                             (unsigned long long)t->ne[2], (unsigned long long)t->ne[1],
                             (unsigned long long)t->ne[0], (long long)ne[2], (long long)ne[1],
                             (long long)ne[0]);
+    const bool is_ids = form == AS_IDS || form == AS_LONGS;
+    const struct quant_type *ids = quant_type_by_id(form == AS_LONGS ? QUANT_I64 : QUANT_I32);
     const bool computes = t->type->act || quant_type_plain(t->type);
-    if (form == AS_IDS ? t->type->id != QUANT_I32 : !computes)
+    if (is_ids ? t->type != ids : !computes)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "tensors of type %s are not supported in computations", t->type->name);
     return true;
@@ -183,11 +185,12 @@ static bool bind(struct binder *b, const char *name, const int64_t ne[3], enum f
     if (!mark_used(b, t, name)) return false;
     const struct quant_type *type = t->type;
     const void *data = t->data;
-    const bool is_floats = form != AS_IT_IS && form != AS_IDS;
+    const bool is_ids = form == AS_IDS || form == AS_LONGS;
+    const bool is_floats = form != AS_IT_IS && !is_ids;
     if (is_floats && !type->act)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "a vector of type %s is not supported", type->name);
-    if (!type->act && form != AS_IDS) {
+    if (!type->act && !is_ids) {
         type = quant_type_plain(type);
         data = separate(b, t, name);
         if (!data) return false;
@@ -302,48 +305,62 @@ static bool bind_experts(struct binder *b, const char *prefix, const char *stack
 
 /* ---- Copies by columns ---- */
 
-/* Returns a copy by columns of `bytes` bytes, or NULL: without an error if a weight is not finite.
- */
-static void *make_columns(struct binder *b, const struct engine_tensor *w, uint64_t bytes)
+/* Returns copies by columns of w's matrices, of `bytes` bytes each and `all` together, or NULL:
+ * without an error if a weight is not finite. */
+static void *make_columns(struct binder *b, const struct engine_tensor *w, uint64_t bytes,
+                          uint64_t all)
 {
     uint64_t size;
-    void *data = base_align_up(bytes, COPY_ALIGN, &size) ? aligned_alloc(COPY_ALIGN, size) : NULL;
+    char *data = base_align_up(all, COPY_ALIGN, &size) ? aligned_alloc(COPY_ALIGN, size) : NULL;
     if (!data) {
         base_fail_at(b->err, BASE_NO_MEMORY, w->name, -1, "no memory for its copy by columns");
         return NULL;
     }
     b->w->copies[b->w->n_copies++] = data;
-    for (int64_t r = 0; r < w->ne[1]; r += QUANT_COLUMNS_ROWS)
-        if (!base_goes_on(b->err) || !quant_columns_make(w->type, w->ne[0], w->ne[1], w->data,
-                                                         w->nb[1], r, QUANT_COLUMNS_ROWS, data))
-            return NULL;
+    for (int64_t e = 0; e < w->ne[2]; e++)
+        for (int64_t r = 0; r < w->ne[1]; r += QUANT_COLUMNS_ROWS)
+            if (!base_goes_on(b->err) ||
+                !quant_columns_make(w->type, w->ne[0], w->ne[1], w->data + e * w->nb[2], w->nb[1],
+                                    r, QUANT_COLUMNS_ROWS, data + (uint64_t)e * bytes))
+                return NULL;
     return data;
 }
 
-/* Binds the copy by columns of the weight of a row, if the file has one, or makes one. *out remains
- * NULL if the inputs are not known to have zeros: the copy would not be used. */
+/* Whether `columns` has the copies of w's matrices, by samples of each. */
+static bool columns_fit(const struct engine_tensor *w, const char *columns, uint64_t bytes)
+{
+    for (int64_t e = 0; e < w->ne[2]; e++)
+        if (!quant_columns_check(w->type, w->ne[0], w->ne[1], w->data + e * w->nb[2], w->nb[1],
+                                 columns + (uint64_t)e * bytes))
+            return false;
+    return true;
+}
+
+/* Binds the copies by columns of the weight of a row, if the file has them, or makes them. *out
+ * remains NULL if the inputs are not known to have zeros: the copies would not be used. */
 static bool bind_columns(struct binder *b, const struct model_tensor_row *row, const char *prefix,
                          bool zeros, const struct engine_tensor *w, struct engine_tensor **out)
 {
     char name[MODEL_TENSOR_NAME];
-    uint64_t bytes = 0;
-    const bool has_form = quant_columns_size(w->type, w->ne[0], w->ne[1], &bytes);
+    uint64_t bytes = 0, all = 0;
+    const bool has_form = quant_columns_size(w->type, w->ne[0], w->ne[1], &bytes) &&
+                          base_mul(bytes, (uint64_t)w->ne[2], &all) && all <= INT64_MAX;
     tensor_name(b, prefix, row->name, "columns", name);
     const struct gguf_tensor *t = gguf_tensor_find(b->file, name);
     const void *data = t ? t->data : NULL;
-    if (t && (!has_form || t->type != quant_type_by_id(QUANT_I8) || t->size != bytes ||
-              !quant_columns_check(w->type, w->ne[0], w->ne[1], w->data, w->nb[1], data)))
+    if (t && (!has_form || t->type != quant_type_by_id(QUANT_I8) || t->size != all ||
+              !columns_fit(w, data, bytes)))
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "not the copy by columns of %s: infer quantize makes a new one",
                             w->name);
     if (t && !mark_used(b, t, name)) return false;
     if (!zeros || (b->place && b->place->index > 0)) return true;
-    if (!t && b->p->makes_columns && has_form) data = make_columns(b, w, bytes);
-    if (!t && has_form && (data || b->p->plans_columns)) b->w->column_bytes += bytes;
+    if (!t && b->p->makes_columns && has_form) data = make_columns(b, w, bytes, all);
+    if (!t && has_form && (data || b->p->plans_columns)) b->w->column_bytes += all;
     if (!data) return base_goes_on(b->err);
     struct engine_tensor *tensor = new_tensor(b);
-    if (!engine_tensor_init(tensor, quant_type_by_id(QUANT_I8), 1, (int64_t[]){(int64_t)bytes},
-                            (void *)data, name, b->err))
+    if (!engine_tensor_init(tensor, quant_type_by_id(QUANT_I8), 2,
+                            (int64_t[]){(int64_t)bytes, w->ne[2]}, (void *)data, name, b->err))
         return false;
     b->w->n_tensors++;
     *out = tensor;
@@ -369,12 +386,14 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const bool is_pointer = row->kind == MODEL_VECTOR || row->kind == MODEL_TAPS ||
                             row->kind == MODEL_BIAS || row->kind == MODEL_SCALE ||
                             row->kind == MODEL_MATRIX || row->kind == MODEL_SLICES ||
-                            row->kind == MODEL_IDS;
-    const bool is_vector = row->kind == MODEL_NORM ||
-                           (is_pointer && row->kind != MODEL_MATRIX && row->kind != MODEL_IDS);
+                            row->kind == MODEL_IDS || row->kind == MODEL_LONGS;
+    const bool is_vector =
+        row->kind == MODEL_NORM || (is_pointer && row->kind != MODEL_MATRIX &&
+                                    row->kind != MODEL_IDS && row->kind != MODEL_LONGS);
     const enum form form = row->kind == MODEL_TAPS     ? AS_TAPS
                            : row->kind == MODEL_SLICES ? AS_SLICES
                            : row->kind == MODEL_IDS    ? AS_IDS
+                           : row->kind == MODEL_LONGS  ? AS_LONGS
                            : is_vector                 ? AS_FLOATS
                                                        : AS_IT_IS;
     char name[MODEL_TENSOR_NAME];
@@ -547,10 +566,12 @@ bool model_weights_bind(struct model_weights *w, struct model_params *p,
     bool done = w->tensors && w->place && w->copies && b.used;
     done = done ? model_rows_visit(p, bind_row, &b) && check_left_over(&b)
                 : base_fail(err, BASE_NO_MEMORY, "no memory for the tensor table");
-    /* A file has at least one of the two: read_vocab has checked it. */
-    if (done && !p->ends.output.weight)
+    /* A file has at least one of the two: read_vocab has checked it. A drafter may lack them. */
+    const bool shares = done && !p->arch->drafter;
+    const bool ties = shares || (done && p->drafter.block && p->ends.token_embd);
+    if (ties && !p->ends.output.weight)
         p->ends.output.weight = share(w, p->ends.token_embd, p->ends.place);
-    if (done && !p->ends.token_embd) p->ends.token_embd = share(w, p->ends.output.weight, NULL);
+    if (shares && !p->ends.token_embd) p->ends.token_embd = share(w, p->ends.output.weight, NULL);
     done = done && upload(w, err);
     free(b.used);
     if (!done) model_weights_free(w);

@@ -55,9 +55,10 @@ void quant_encode(const struct quant_kernels *kernels, enum quant_id id, int64_t
 void quant_gemv_steps(const struct quant_kernel *kernel, int64_t k, const struct quant_rows *rows,
                       int n_columns, const struct quant_act *a, float *const *out)
 {
+    const int few = rows->order == QUANT_ROWS_LISTED ? 1 : kernel->few_columns;
     if (rows->n == 0) return;
     for (int c = 0, some; c < n_columns; c += some) {
-        some = n_columns - c < kernel->few_columns ? n_columns - c : kernel->few_columns;
+        some = n_columns - c < few ? n_columns - c : few;
         if (some > 1)
             kernel->gemv_few(k, rows, some, a + c, out + c);
         else

@@ -12,7 +12,7 @@ void quant_overlay_type(const struct quant_kernel *from, struct quant_kernel *to
     if (from->gemv) {
         to->gemv = from->gemv;
         to->rows_per_step = from->rows_per_step > 0 ? from->rows_per_step : 1;
-        to->gemv_listed = from->gemv_listed;
+        to->reads_lists = from->reads_lists;
         to->gemv_few = from->gemv_few;
         to->few_columns = from->few_columns > 0 ? from->few_columns : 1;
     }

@@ -252,13 +252,13 @@ enum quant_row_order {
                             times) */
     QUANT_ROWS_STRIDED,  /* r, r + stride, ... r + (m - 1) * stride */
     QUANT_ROWS_ADJACENT, /* r * m, ... r * m + m - 1 */
-    QUANT_ROWS_LISTED    /* list[r * m], ... list[r * m + m - 1]; only for gemv_listed */
+    QUANT_ROWS_LISTED    /* list[r * m], ... list[r * m + m - 1], if the kernel reads_lists */
 };
 
 struct quant_rows {
     const void *w; /* row 0 */
     size_t row_bytes;
-    int64_t n; /* steps */
+    int64_t n; /* steps; of listed rows the rows, a multiple of m */
     enum quant_row_order order;
     int64_t stride;               /* in rows, at least n, if strided */
     const void *const *list;      /* addresses of rows, if listed; w is not used */
@@ -301,10 +301,9 @@ struct quant_kernel {
 
     /* One column: out[r] = row r times the column, for all rows in *rows. */
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
-    /* As gemv for listed rows, rows_per_step in a step: out[i] = row list[i] times the column. The
-     * rows of a step are prefetched during the one before. NULL: gemv reads no such rows. */
-    void (*gemv_listed)(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
-                        float *out);
+    /* Whether gemv multiplies listed rows, too: out[i] = row list[i] times the column. The rows of
+     * a step are prefetched during the one before. */
+    bool reads_lists;
     /* In a type's row: the rows of a step of gemv (0 means 1). In a filled table: that number, or 1
      * where the processor's policy is to multiply rows one by one. */
     int rows_per_step;

@@ -7,7 +7,7 @@
  *     strided, stride n           adjacent
  *     step r:  r, r+n, r+2n, ..   step r:  r*m, r*m+1, .., r*m+m-1        m rows per step
  *
- * A single row is m strided rows with stride 0. */
+ * Listed rows are any m addresses. A single row is m strided rows with stride 0. */
 #ifndef QUANT_ROW_GROUPS_H
 #define QUANT_ROW_GROUPS_H
 
@@ -68,22 +68,29 @@ QUANT_INLINE void quant_group_prefetch_adjacent(const struct quant_row_group *gr
 typedef void quant_group_sums(const void *product, const struct quant_row_group *group,
                               const uint8_t *row, float *sum);
 
-/* Calls `sums` for each step and stores the sums of its n rows. */
-QUANT_INLINE void quant_gemv_groups(int n, int n_columns, bool adjacent_rows,
+/* Calls `sums` for each step and stores the sums of its n rows. `order`, a constant, is that of
+ * *rows; strided rows may be single ones. */
+QUANT_INLINE void quant_gemv_groups(int n, int n_columns, enum quant_row_order order,
                                     quant_group_sums *sums, const void *product,
                                     const struct quant_rows *rows, float *const *out)
 {
-    const int64_t stride = adjacent_rows                       ? 1
+    const bool listed = order == QUANT_ROWS_LISTED, adjacent_rows = order == QUANT_ROWS_ADJACENT;
+    const int64_t stride = listed || adjacent_rows             ? 1
                            : rows->order == QUANT_ROWS_STRIDED ? rows->stride
                                                                : 0,
-                  step = adjacent_rows ? n : 1;
-    const struct quant_row_group group = {.n = n,
-                                          .adjacent_rows = adjacent_rows,
-                                          .row_stride = (size_t)stride * rows->row_bytes,
-                                          .distance = rows->prefetch.distance};
+                  step = listed || adjacent_rows ? n : 1, n_steps = listed ? rows->n / n : rows->n;
+    struct quant_row_group group = {.n = n,
+                                    .adjacent_rows = adjacent_rows,
+                                    .row_stride = (size_t)stride * rows->row_bytes,
+                                    .distance = rows->prefetch.distance};
     const uint8_t *row = rows->w;
-    for (int64_t r = 0; r < rows->n; r++, row += (size_t)step * rows->row_bytes) {
+    for (int64_t r = 0; r < n_steps; r++, row += (size_t)step * rows->row_bytes) {
         float sum[QUANT_FEW_COLUMNS][QUANT_MAX_ROWS_PER_STEP];
+        if (listed) {
+            group.list = (const uint8_t *const *)rows->list + r * n;
+            group.next = r + 1 < n_steps ? group.list + n : group.list;
+            row = group.list[0];
+        }
         sums(product, &group, row, sum[0]);
         for (int c = 0; c < n_columns; c++)
             for (int64_t i = 0; i < n; i++) out[c][r * step + i * stride] = sum[c][i];
@@ -95,21 +102,11 @@ QUANT_INLINE void quant_gemv_by_groups(int n, quant_group_sums *sums, const void
                                        const struct quant_rows *rows, float *out)
 {
     if (rows->order == QUANT_ROWS_ADJACENT)
-        quant_gemv_groups(n, 1, true, sums, product, rows, &out);
+        quant_gemv_groups(n, 1, QUANT_ROWS_ADJACENT, sums, product, rows, &out);
+    else if (rows->order == QUANT_ROWS_LISTED)
+        quant_gemv_groups(n, 1, QUANT_ROWS_LISTED, sums, product, rows, &out);
     else
-        quant_gemv_groups(n, 1, false, sums, product, rows, &out);
-}
-
-/* gemv of listed rows, n per step. */
-QUANT_INLINE void quant_gemv_listed(int n, quant_group_sums *sums, const void *product,
-                                    const struct quant_rows *rows, float *out)
-{
-    const uint8_t *const *list = (const uint8_t *const *)rows->list;
-    for (int64_t r = 0; r < rows->n; r++, list += n) {
-        const struct quant_row_group group = {
-            .n = n, .list = list, .next = r + 1 < rows->n ? list + n : list};
-        sums(product, &group, *list, out + r * n);
-    }
+        quant_gemv_groups(n, 1, QUANT_ROWS_STRIDED, sums, product, rows, &out);
 }
 
 #endif

@@ -46,14 +46,16 @@ static void open_state(struct model_state *s, struct model_layer layer[N_LAYER +
     static const enum quant_id types[] = {QUANT_F16, QUANT_F32, QUANT_Q8_0, QUANT_BF16};
     struct base_error err = BASE_ERROR_INIT;
     static const struct engine_place host = {.backend = &engine_backend_cpu};
-    const struct model_params p = {.n_layer = N_LAYER, .n_pass = 1, .layer = layer};
+    const struct model_params p = {
+        .n_layer = N_LAYER, .n_pass = 1, .n_run = N_LAYER, .layer = layer};
     const struct model_state_options o = {.n_seq = 2,
                                           .n_ctx = N_CTX,
                                           .n_batch = N_BATCH,
                                           .type_k = quant_type_by_id(types[kind & 3]),
                                           .type_v = quant_type_by_id(types[kind >> 2 & 3]),
                                           .host = &host,
-                                          .mtp = (kind & 160) == 128};
+                                          .drafter = &layer[N_LAYER],
+                                          .n_draft = (kind & 160) == 128};
     memset(layer, 0, (N_LAYER + 1) * sizeof *layer);
     layer[N_LAYER].kv = (struct model_kv_shape){.n_head = 1, .size_k = 32, .size_v = 32};
     if (kind & 16) layer[0].kv = (struct model_kv_shape){.n_head = 2, .size_k = 32, .size_v = 32};

@@ -39,10 +39,26 @@ void support_generate_open_with(struct support_generate *s, const char *arch, in
         .model = s->model, .tokenizer = s->tokenizer, .session = s->session};
 }
 
+void support_generate_add_drafter(struct support_generate *s, const char *name)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    const struct support_model m = support_model_default(name);
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/infer-%d-drafter.gguf", (int)getpid());
+    if (!support_model_write(&m, path, &err)) fail_msg("%s: %s", name, err.text);
+    s->drafter_file = gguf_open(path, &err);
+    unlink(path);
+    s->drafter = s->drafter_file ? model_open_drafter(s->drafter_file, s->engine, &err) : NULL;
+    if (!s->drafter || !model_drafter_fits(s->drafter, s->model, &err))
+        fail_msg("%s: %s: %s", name, err.item, err.text);
+}
+
 void support_generate_close(struct support_generate *s)
 {
     text_tokenizer_close(s->tokenizer);
     model_session_free(s->session);
+    model_close(s->drafter);
+    gguf_close(s->drafter_file);
     model_close(s->model);
     engine_free(s->engine);
     gguf_close(s->file);

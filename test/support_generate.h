@@ -10,6 +10,8 @@ struct support_generate {
     struct engine *engine;
     struct model *model;
     struct model_session *session;
+    struct gguf_file *drafter_file;
+    struct model *drafter; /* of support_generate_add_drafter; no session uses it yet */
     struct text_tokenizer *tokenizer;
     uint32_t n_vocab;
     struct generate_model parts; /* pointers to the members above */
@@ -21,6 +23,8 @@ void support_generate_open(struct support_generate *s, const char *arch, uint32_
                            uint32_t n_ctx);
 void support_generate_open_with(struct support_generate *s, const char *arch, int n_threads,
                                 uint32_t n_seq, uint32_t n_ctx);
+/* Opens the drafter of that name (support_drafters) beside the model. */
+void support_generate_add_drafter(struct support_generate *s, const char *name);
 void support_generate_close(struct support_generate *s);
 
 /* A new request; fails the test on an error. The options must outlive it. */

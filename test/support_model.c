@@ -60,7 +60,15 @@ struct support_model support_model_default(const char *arch)
 {
     for (const struct support_fixture *f = support_fixtures; f->name; f++)
         if (strcmp(f->arch, arch) == 0 || strcmp(f->name, arch) == 0) return support_model_of(f);
+    for (const struct support_fixture *f = support_drafters; f->name; f++)
+        if (strcmp(f->name, arch) == 0) return support_model_of(f);
     return support_model_of(&(struct support_fixture){.name = arch, .arch = arch});
+}
+
+static bool is_drafter(const struct support_model *m)
+{
+    const char *stored;
+    return model_arch_find_drafter((struct gguf_str){m->arch, strlen(m->arch)}, &stored);
 }
 
 /* Whether `word` is one of the words of `list`. */
@@ -92,7 +100,8 @@ static void write_f32(const struct support_model *m, struct gguf_writer *w, cons
 }
 
 /* Writes one KEY=VALUE of m->keys: true or false, a number with a point, numbers separated by
- * commas (integers if none has a point), an integer, otherwise a text. */
+ * commas (integers if none has a point; of 64 bits if the last one ends in 'u'), an integer,
+ * otherwise a text. */
 static void write_key(const struct support_model *m, struct gguf_writer *w, const char *key,
                       const char *value)
 {
@@ -100,7 +109,7 @@ static void write_key(const struct support_model *m, struct gguf_writer *w, cons
     char full[96], *end;
     int32_t item[MAX_ITEMS];
     float number[MAX_ITEMS];
-    uint64_t n = 0;
+    uint64_t wide[MAX_ITEMS], n = 0;
     if (*key == '!')
         snprintf(full, sizeof full, "%s", key + 1);
     else
@@ -112,6 +121,10 @@ static void write_key(const struct support_model *m, struct gguf_writer *w, cons
         for (end = (char *)value; n < MAX_ITEMS && *end; end += *end == ',')
             number[n++] = strtof(end, &end);
         gguf_writer_array(w, full, GGUF_F32, number, n);
+    } else if (strchr(value, ',') && value[strlen(value) - 1] == 'u') {
+        for (end = (char *)value; n < MAX_ITEMS && *end != 'u'; end += *end == ',')
+            wide[n++] = strtoull(end, &end, 10);
+        gguf_writer_array(w, full, GGUF_U64, wide, n);
     } else if (strchr(value, ',')) {
         for (end = (char *)value; n < MAX_ITEMS && *end; end += *end == ',')
             item[n++] = (int32_t)strtol(end, &end, 10);
@@ -160,7 +173,7 @@ static void write_keys(const struct support_model *m, struct gguf_writer *w)
 
 /* ---- Tensors: those of the rows of models/, for a model with these keys ---- */
 
-enum content { MATRIX, NORM, BIAS, DECAY, IDS };
+enum content { MATRIX, NORM, BIAS, DECAY, IDS, LONGS };
 
 struct planned {
     char name[MODEL_TENSOR_NAME];
@@ -228,12 +241,15 @@ static void plan_add(struct plan *plan, const struct model_tensor_row *row, cons
     *t = (struct planned){.content = content, .index = plan->count, .ne = {ne[0], ne[1], ne[2], 1}};
     t->n_dims = ne[2] > 1 ? 3 : ne[1] > 1 || content == MATRIX || content == IDS ? 2 : 1;
     t->type = content == MATRIX ? type_of(plan->m, row->name, prefix, ne[0])
-                                : quant_type_by_id(content == IDS ? QUANT_I32 : QUANT_F32);
+                                : quant_type_by_id(content == IDS     ? QUANT_I32
+                                                   : content == LONGS ? QUANT_I64
+                                                                      : QUANT_F32);
     model_tensor_name(plan->p, prefix, row->name, part, t->name);
     if (strcmp(t->name, prefix) == 0) /* a tensor of files that the model ignores */
         snprintf(t->name, sizeof t->name, "%s%s.%s", prefix, row->name, part);
     memcpy(t->values, t->name, sizeof t->values);
     if (content == BIAS) t->shift = shift_of(plan->m->shift, row->name);
+    if (content == LONGS) t->shift = (float)plan->m->n_vocab;
     if (content == IDS) { /* different experts for each token id */
         t->ne[1] = plan->m->n_vocab;
         t->shift = (float)plan->m->n_expert;
@@ -261,10 +277,10 @@ static void plan_one_by_one(struct plan *plan, const struct model_tensor_row *ro
 static bool is_chosen(const struct support_model *m, const char *name)
 {
     static const char biases[] = "attn_q.bias attn_k.bias attn_v.bias attn_qkv.bias";
-    return has_word(m->with, name) || strcmp(name, "token_embd.weight") == 0 ||
+    return has_word(m->with, name) || (strcmp(name, "token_embd.weight") == 0 && !is_drafter(m)) ||
            (m->fused_qkv && strcmp(name, "attn_qkv.weight") == 0) ||
            (m->biases && has_word(biases, name)) ||
-           (!m->tied && strcmp(name, "output.weight") == 0);
+           (!m->tied && !is_drafter(m) && strcmp(name, "output.weight") == 0);
 }
 
 /* A visitor of rows: plans the row's tensors. */
@@ -289,11 +305,12 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
         return true;
     const bool decays = strcmp(row->name, "ssm_a") == 0;
     plan_add(plan, row, prefix, part,
-             decays                    ? DECAY
-             : row->kind == MODEL_BIAS ? BIAS
-             : row->kind == MODEL_IDS  ? IDS
-             : is_vector               ? NORM
-                                       : MATRIX,
+             decays                     ? DECAY
+             : row->kind == MODEL_BIAS  ? BIAS
+             : row->kind == MODEL_IDS   ? IDS
+             : row->kind == MODEL_LONGS ? LONGS
+             : is_vector                ? NORM
+                                        : MATRIX,
              ne);
     if (is_slices && !plan->failed) {
         struct planned *t = &plan->tensor[plan->count - 1];
@@ -307,8 +324,8 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
      * tensor. */
     static struct engine_tensor there;
     if (is_slices) *(struct engine_tensor **)((char *)self + row->field - 1) = &there;
-    if (row->kind != MODEL_NORM &&
-        (is_vector || row->kind == MODEL_MATRIX || row->kind == MODEL_IDS))
+    if (row->kind != MODEL_NORM && (is_vector || row->kind == MODEL_MATRIX ||
+                                    row->kind == MODEL_IDS || row->kind == MODEL_LONGS))
         return !plan->failed;
     if (row->kind != MODEL_NORM)
         ((struct model_linear *)((char *)self + row->field - 1))->weight = &there;
@@ -393,10 +410,11 @@ static bool plan_model(struct plan *plan, const char *path, struct base_error *e
     done = done && gguf_writer_end(w, err);
     struct gguf_file *file = done ? gguf_open(path, err) : NULL;
     if (done) unlink(path);
-    done = file && model_params_read(&p, file, err);
+    done = file && (is_drafter(m) ? model_params_read_drafter(&p, file, err)
+                                  : model_params_read(&p, file, err));
     if (done) {
         p.n_vocab = p.ends.n_vocab = p.mtp.n_vocab = m->n_vocab;
-        if (p.ends.n_output) p.ends.n_output = m->n_vocab;
+        if (p.ends.n_output && !is_drafter(m)) p.ends.n_output = m->n_vocab;
         plan->p = &p;
         done = (model_rows_visit(&p, plan_row, plan) && plan_beside(plan)) ||
                base_fail(err, BASE_NO_MEMORY, "no memory for the list of tensors");
@@ -424,6 +442,13 @@ static void fill_ids(const struct planned *t, struct sample_random *r, int32_t *
         row[i] = (int32_t)((first % 1024 + i) % (uint32_t)t->shift);
 }
 
+/* A row of ascending ids below t->shift. */
+static void fill_longs(const struct planned *t, int64_t *row)
+{
+    const int64_t step = (int64_t)t->shift / (int64_t)t->ne[0];
+    for (uint64_t i = 0; i < t->ne[0]; i++) row[i] = (int64_t)i * step + (step > 1);
+}
+
 /* Writes new rows, or, after the first `distinct`, random ones of these. */
 static bool write_rows(struct gguf_writer *w, const struct planned *t, uint64_t distinct,
                        struct sample_random *random, float *values, unsigned char *pool,
@@ -438,8 +463,11 @@ static bool write_rows(struct gguf_writer *w, const struct planned *t, uint64_t 
             row += sample_random_u32(random) % distinct * row_bytes;
         } else {
             row += distinct ? i * row_bytes : 0;
-            if (t->content == IDS) {
-                fill_ids(t, random, (int32_t *)(void *)row);
+            if (t->content == IDS || t->content == LONGS) {
+                if (t->content == IDS)
+                    fill_ids(t, random, (int32_t *)(void *)row);
+                else
+                    fill_longs(t, (int64_t *)(void *)row);
                 if (!gguf_writer_data(w, row, row_bytes, err)) return false;
                 continue;
             }
@@ -499,7 +527,7 @@ static bool write_model(const struct support_model *m, struct gguf_writer *w,
     for (size_t i = 0; i < plan->count; i++) {
         const struct planned *t = planned_at(plan, i);
         struct gguf_str name = {.data = t->name, .size = strlen(t->name)};
-        if (!t->type->act && t->content != IDS) {
+        if (!t->type->act && t->content != IDS && t->content != LONGS) {
             return base_fail_at(err, BASE_USAGE, t->name, -1, "%s cannot be written",
                                 t->type->name);
         }

@@ -56,8 +56,10 @@ struct support_fixture {
     bool predicts;           /* the predictors of zeros are used */
     const char *with, *keys; /* as in struct support_model */
     double bar;              /* NMSE against the other implementation; 0: 1e-12 */
+    const char *base;        /* a drafter's: the fixture that it drafts for */
 };
 extern const struct support_fixture support_fixtures[]; /* the last one has no name */
+extern const struct support_fixture support_drafters[]; /* likewise; no models by themselves */
 
 /* A tiny F32 model: 2 layers, 64 wide, 4 heads on 2, 300 BPE tokens, modified by the fixture. */
 struct support_model support_model_of(const struct support_fixture *f);

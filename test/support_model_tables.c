@@ -38,9 +38,12 @@
 #define MLA_YARN    "rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.original_context_length=8 rope.scaling.yarn_log_multiplier=0.0707"
 
 #define MLA_KIMI    "attention.key_length=64 attention.value_length=32 attention.kv_lora_rank=32 attention.key_length_mla=56 attention.value_length_mla=24 rope.dimension_count=32"
+#define MLA_KIMI_UNROTATED "attention.key_length=32 attention.value_length=32 attention.kv_lora_rank=32 attention.key_length_mla=24 attention.value_length_mla=24 rope.dimension_count=0"
 #define INDEXER     "attention.indexer.head_count=6 attention.indexer.key_length=64 attention.indexer.top_k=8"
 /* DeepSeek-V4: 4 heads of 32 elements, of which the last 16 rotate. */
 #define COMPRESSED  MOE_KEYS " attention.head_count=4 attention.head_count_kv=1 attention.key_length=32 attention.value_length=32 rope.dimension_count=16 attention.q_lora_rank=40 attention.output_group_count=2 attention.output_lora_rank=24 attention.compress_rope_freq_base=40000.0 hyper_connection.count=4 hyper_connection.sinkhorn_iterations=3 hyper_connection.epsilon=0.001 expert_gating_func=4 expert_weights_norm=true"
+/* Embeddings of two and three ids together, two rows for each. */
+#define NGRAMS      "ple.layers=2, ple.ngram_size=3 ple.heads_per_ngram=2 ple.conv_kernel=4 ple.eos_token_id=292 embedding_length_per_layer_input=16 ple.layer_multipliers=35184372088777,21990232555501,29313137222021u ple.head_offsets=0,97,198,287u ple.head_vocab_sizes=97,101,89,83u"
 #define MLA_INDEXED "exp_probs_b.bias indexer.k_norm.bias"
 
 #define BERT "token_types.weight=2 token_embd_norm.bias post_attention_norm.bias post_ffw_norm.bias " QKV_BIAS OUT_BIAS FFN_BIAS
@@ -68,12 +71,15 @@ const struct support_fixture support_fixtures[] = {
     {"refact", "refact", .n_head = 6},
     {"granite", "granite", .keys = "embedding_scale=3.0 residual_scale=0.6 logit_scale=2.5 attention.scale=0.2"},
     {"granite-nope", "granite", .keys = "logit_scale=2.5 rope.scaling.finetuned=false"},
+    {"graniteswitch", "graniteswitch", .with = "attn_qkv.weight", .keys = "logit_scale=3.0 embedding_scale=2.0 residual_scale=0.5 attention.scale=0.3 adapters.count=4 adapters.lora_rank=6 adapters.token_ids_activate=281,5,288,57 adapters.token_ids_substitute=11,12,13,14"},
     {"granitemoe", "granitemoe", .n_expert = 4, .n_expert_used = 2, .keys = "logit_scale=2.5"},
     {"minicpm", "minicpm", .keys = "embedding_scale=3.0 residual_scale=0.6 logit_scale=2.5"},
     {.name = "minicpm-default", .arch = "minicpm"},
     {"nanbeige", "nanbeige", .n_layer = 3, .with = "rope_freqs.weight", .keys = "num_loops=3"},
     {"nanbeige-scales", "nanbeige", .with = "ffn_gate.scale ffn_up.scale ffn_down.scale", .keys = "num_loops=1"},
     {"nanbeige-skip", "nanbeige", .n_layer = 2, .tied = true, .keys = "num_loops=2 skip_loop_final_norm=true"},
+    {"hrm_text", "hrm_text", .n_layer = 18, .n_head_kv = 4, .keys = "hrm.layers_per_stack=3 hrm.h_cycles=2 hrm.l_cycles=2 embedding_scale=3.5 hrm.prefix_lm=true"},
+    {"hrm_text-one", "hrm_text", .n_layer = 6, .tied = true, .keys = "hrm.layers_per_stack=1 hrm.h_cycles=3 hrm.l_cycles=1"},
     {"chatglm", "chatglm", .with = "attn_qkv.weight attn_qkv.bias", .keys = "rope.dimension_count=8"},
     {"glm4", "glm4", .keys = "rope.dimension_count=8"},
     {"glm4-sections", "glm4", .keys = "rope.dimension_count=12 rope.dimension_sections=2,1,1,2"},
@@ -209,6 +215,8 @@ const struct support_fixture support_fixtures[] = {
     {"qwen35moe", "qwen35moe", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=2 rope.dimension_count=8 rope.dimension_sections=2,1,1,0 expert_feed_forward_length=48 expert_shared_feed_forward_length=80", .bar = 1e-9},
     {"qwen35moe-scales", "qwen35moe", .n_layer = 2, .n_expert = 8, .n_expert_used = 3, .with = EXPERT_SCALES SHARED_SCALES, .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=2 rope.dimension_count=8 rope.dimension_sections=2,1,1,0 expert_feed_forward_length=48 expert_shared_feed_forward_length=80", .bar = 1e-9},
     {"qwen35moe-mtp", "qwen35moe", .n_layer = 4, .mtp = true, .n_expert = 8, .n_expert_used = 3, .with = NEXTN(3) ROUTER(3), .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=2 rope.dimension_count=8 rope.dimension_sections=2,1,1,0 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 nextn_predict_layers=1", .bar = 1e-9},
+    {"qwen4exp", "qwen4exp", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=2 rope.dimension_count=8 rope.dimension_sections=2,1,1,0 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 hyper_connection.count=4 hyper_connection.low_rank=8 attention.indexer.head_count=3 attention.indexer.key_length=24 attention.indexer.top_k=12 attention.compress_ratios=0,4,0,4 " NGRAMS},
+    {"qwen4exp-dense", "qwen4exp", .n_layer = 2, .n_expert = 4, .n_expert_used = 2, .tied = true, .keys = SSM("3", "96", "16", "6", "2") " attention.recurrent_layers=1,0 rope.dimension_count=8 rope.dimension_sections=2,1,1,0 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 hyper_connection.count=4 hyper_connection.low_rank=8 attention.indexer.head_count=2 attention.indexer.key_length=8 attention.indexer.top_k=8"},
     {"qwen3next", "qwen3next", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .keys = SSM("4", "96", "16", "6", "2") " full_attention_interval=3 rope.dimension_count=8 expert_feed_forward_length=48 expert_shared_feed_forward_length=80", .bar = 1e-9},
     {"qwen3next-scales", "qwen3next", .n_layer = 2, .n_expert = 8, .n_expert_used = 3, .with = EXPERT_SCALES SHARED_SCALES, .keys = SSM("4", "96", "16", "6", "2") " full_attention_interval=2 rope.dimension_count=8 expert_feed_forward_length=48 expert_shared_feed_forward_length=80", .bar = 1e-9},
     {"qwen3next-old", "qwen3next", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .with = "ssm_in.weight", .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=3 rope.dimension_count=8 expert_feed_forward_length=48 expert_shared_feed_forward_length=80", .bar = 1e-9},
@@ -227,8 +235,11 @@ const struct support_fixture support_fixtures[] = {
     {"falcon-h1-norm", "falcon-h1", .n_layer = 2, .with = "ssm_conv1d.bias ssm_norm.weight", .keys = SSM("4", "64", "16", "4", "2"), .bar = 1e-11},
     {"minimax-01", "minimax-01", .n_layer = 5, .n_expert = 4, .n_expert_used = 2, .keys = "full_attention_interval=3 residual_scale=1.7 rope.dimension_count=8"},
     {"kimi-linear", "kimi-linear", .n_layer = 5, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = MLA_KIMI " attention.head_count_kv=0,0,1,0,1 " MLA_EXPERTS " expert_gating_func=2 ssm.conv_kernel=4 kda.head_dim=24", .bar = 1e-11},
+    {"kimi-linear-zeros", "kimi-linear", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = MLA_KIMI " attention.head_count=4,0,4 attention.head_count_kv=1,0,1 " MLA_EXPERTS " expert_gating_func=2 ssm.conv_kernel=4 kda.head_dim=24", .bar = 1e-11},
     {"kimi-k3", "kimi-k3", .n_layer = 6, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias blk.2.attn_gate.weight=96 attn_gate.weight ffn_latent_norm.weight", .keys = MLA_KIMI " attention.head_count_kv=0,0,1,0,0,1 attention.q_lora_rank=40 " MLA_EXPERTS " expert_gating_func=2 expert_weights_norm=true expert_latent_length=32 ssm.conv_kernel=4 kda.head_dim=24 kda.gate_lower_bound=-5.0 attn_res.block_size=2 activation.situ_beta=1.5 activation.situ_linear_beta=1.0", .bar = 1e-9},
     {"kimi-k3-plain", "kimi-k3", .n_layer = 3, .n_expert = 4, .n_expert_used = 2, .with = "exp_probs_b.bias", .keys = MLA_KIMI " attention.head_count_kv=0,1,0 " MLA_EXPERTS " expert_gating_func=2 ssm.conv_kernel=3 kda.head_dim=16 attn_res.block_size=0 activation.situ_beta=1.5 activation.situ_linear_beta=0.0", .bar = 1e-11},
+    {"glm5-next", "glm5-next", .n_layer = 6, .n_expert = 8, .n_expert_used = 3, .with = MLA_INDEXED, .keys = MLA_KIMI_UNROTATED " attention.q_lora_rank=40 expert_weights_norm=true hyper_connection.count=4 hyper_connection.sinkhorn_iterations=3 hyper_connection.epsilon=0.001 ssm.conv_kernel=4 kda.head_dim=24 attention.indexer.head_count=6 attention.indexer.key_length=32 attention.head_count_kv=0,1,1,0,1,1 attention.indexer.kpool=4 attention.indexer.top_k=8 attention.indexer.types=0,1,0,0,1,0 kda.gate_lower_bound=-5.0 swiglu_clamp_exp=0.3 " MLA_EXPERTS},
+    {"glm5-next-plain", "glm5-next", .n_layer = 3, .n_expert = 4, .n_expert_used = 2, .with = MLA_INDEXED, .keys = MLA_KIMI_UNROTATED " attention.q_lora_rank=40 expert_weights_norm=true hyper_connection.count=4 hyper_connection.sinkhorn_iterations=3 hyper_connection.epsilon=0.001 ssm.conv_kernel=4 kda.head_dim=24 attention.indexer.head_count=6 attention.indexer.key_length=32 attention.head_count_kv=1,0,1 attention.indexer.kpool=3 attention.indexer.top_k=9 attention.indexer.kpool_select_tail=true expert_gating_func=2 " MOE_KEYS},
     {"bailingmoe3", "bailingmoe3", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias blk.1.attn_gate.weight=4", .keys = MLA_KIMI " attention.head_count_kv=0,1,0,0 attention.q_lora_rank=40 " MLA_EXPERTS " expert_gating_func=2 expert_weights_norm=true expert_group_count=4 expert_group_used_count=2 ssm.conv_kernel=4 kda.head_dim=32 kda.gate_lower_bound=-5.0 swiglu_clamp_exp=0.0,0.0,0.4,0.0 swiglu_clamp_shexp=0.3,0.0,0.5,0.0"},
     {"bailingmoe3-mtp", "bailingmoe3", .n_layer = 4, .mtp = true, .tied = true, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias blk.1.attn_gate.weight=4 blk.3.attn_gate.weight=4 nextn.shared_head_norm.weight " NEXTN(3) ROUTER(3), .keys = MLA_KIMI " attention.head_count_kv=0,1,0,1 " MLA_EXPERTS " expert_gating_func=2 expert_shared_feed_forward_length=80 ssm.conv_kernel=3 kda.head_dim=16 kda.gate_lower_bound=-2.0 nextn_predict_layers=1", .bar = 1e-11},
     /* Files of PowerInfer are compared with scripts/make-powerinfer-figures. */
@@ -269,5 +280,19 @@ const struct support_fixture support_fixtures[] = {
     {"gemma-embedding", "gemma-embedding", .n_layer = 7, .window = 9},
     {"t5encoder", "t5encoder", .n_layer = 3, .n_head_kv = 4, .with = "enc.blk.0.ffn_gate.weight=128", .keys = "attention.relative_buckets_count=12 attention.key_length=24 attention.value_length=24", .bar = 1e-11},
     {"t5encoder-own", "t5encoder", .n_head_kv = 4, .with = "attn_rel_b.weight", .keys = "attention.relative_buckets_count=32", .bar = 1e-11},
+    {.name = NULL},
+};
+
+/* Of each kind: with a vocabulary of its own, one that reads the last layer; with embeddings and an
+ * output of its own and other options; with those of the model; for a model with states. */
+const struct support_fixture support_drafters[] = {
+    {"eagle3", "eagle3", .base = "gpt-oss", .n_layer = 1, .with = "output.weight=40 d2t=40", .keys = "target_layers=0,2,3 target_hidden_size=64"},
+    {"eagle3-own", "eagle3", .base = "mimo2", .n_layer = 1, .n_embd = 96, .with = "token_embd.weight output.weight=300 rope_freqs.weight",
+     .keys = "target_layers=1,2,4 target_hidden_size=64 norm_before_residual=true norm_before_fc=true"},
+    {"eagle3-shared", "eagle3", .base = "qwen3", .n_layer = 1, .keys = "target_layers=0,1,1 target_hidden_size=64"},
+    {"eagle3-recurrent", "eagle3", .base = "qwen35", .n_layer = 1, .with = "output.weight=40 d2t=40", .keys = "target_layers=1,2,3 target_hidden_size=64", .bar = 1e-9},
+    {"dflash", "dflash", .base = "qwen3", .n_layer = 3, .keys = "target_layers=0,1 block_size=8 !tokenizer.ggml.mask_token_id=7"},
+    {"dflash-own", "dflash", .base = "mimo2", .n_layer = 2, .with = "token_embd.weight output.weight=40 d2t=40 attn_sinks.weight",
+     .keys = "target_layers=1,2,4 embedding_scale=1.5 attention.scale=0.3 attention.value_scale=0.7 !tokenizer.ggml.mask_token_id=9"},
     {.name = NULL},
 };

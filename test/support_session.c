@@ -63,7 +63,11 @@ static bool same_kind(const struct model_arch *a, const struct model_arch *b)
     const struct model_plan *p = &a->plan, *q = &b->plan;
     return p->mixer == q->mixer && p->recurrent == q->recurrent && p->mixer_2 == q->mixer_2 &&
            p->ffn == q->ffn && p->per_layer == q->per_layer && p->altup == q->altup &&
-           p->loops == q->loops && a->attn.window.rule == b->attn.window.rule &&
+           p->loops == q->loops && p->stacks == q->stacks && p->ngram == q->ngram &&
+           p->switched == q->switched &&
+           (a->attn.indexed >= MODEL_INDEXED_MEANS ? a->attn.indexed : 0) ==
+               (b->attn.indexed >= MODEL_INDEXED_MEANS ? b->attn.indexed : 0) &&
+           a->attn.window.rule == b->attn.window.rule &&
            a->attn.window.chunked == b->attn.window.chunked && a->attn.sharing == b->attn.sharing;
 }
 

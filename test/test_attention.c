@@ -2,7 +2,7 @@
  * shapes, and the same bits for every level, number of threads and split of the batch. */
 #include "test/support_product.h"
 
-#include "engine/cpu/isa/attn.h"
+#include "engine/cpu/isa/attn_terms.h"
 #include "engine/kv.h"
 #include "test/support_level.h"
 #include "test/support_row.h"
@@ -421,7 +421,8 @@ static void scales_at_their_borders_are_the_same_at_every_level(void **state)
             assert_memory_equal(&scale, engine_attn_scales(got[1]) + r, 4);
             for (int i = 0; i < ROWS; i++) {
                 assert_true(abs(codes[i]) <= ENGINE_ATTN_VALUE_MAX);
-                assert_int_equal(codes[i], engine_attn_codes(got[1])[r / 2 * 32 + 2 * i + r % 2]);
+                assert_int_equal(codes[i], attn_load(attn_bytes(got[1]) + attn_value_at(ROWS, r, i),
+                                                     attn_value_low(ROWS)));
             }
         }
     }

@@ -1,6 +1,6 @@
-/* test/test_blocks.c: texts of several blocks of compressed keys, of both lengths (DeepSeek-V4):
- * sequences that are interleaved, forked, cut back, saved and loaded have the same bytes as each by
- * itself. */
+/* test/test_blocks.c: texts of several blocks of compressed keys, of both lengths (DeepSeek-V4),
+ * and models whose tokens depend on ids before them: sequences that are interleaved, forked, cut
+ * back, saved and loaded have the same bytes as each by itself. */
 #include "test/support.h"
 
 #include "base/buffer.h"
@@ -245,6 +245,31 @@ static void a_loaded_sequence_or_its_beginning_goes_on_as_the_saved_one(void **s
     }
 }
 
+/* Keys of an indexer for blocks, n-grams, adapters that ids choose, two stacks of layers. A state
+ * that cannot be shortened has a snapshot at most N_BATCH tokens before. */
+static void beginnings_of_texts_go_on_as_such_in_models_of_every_state(void **state)
+{
+    static const struct setting all[] = {{"qwen4exp", 2, QUANT_F16, SUPPORT_HERE},
+                                         {"glm5-next", 1, QUANT_F16, SUPPORT_HALF},
+                                         {"graniteswitch", 1, QUANT_F32, SUPPORT_ALL},
+                                         {"hrm_text", 1, QUANT_F16, SUPPORT_HERE}};
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct world *w = open_world(&all[i]);
+        grow(w, (const uint32_t[]){70, 0, 9});
+        save(w, w->many.session, 0);
+        const uint32_t n = load(w, w->many.session, 1, 61);
+        assert_true(n > 61 - N_BATCH && n <= 61);
+        is_copy(w, 0, 1, n);
+        const uint32_t forked = model_seq_fork(w->many.session, 0, 2, 66);
+        assert_true(forked > 66 - N_BATCH && forked <= 66);
+        is_copy(w, 0, 2, forked);
+        grow(w, (const uint32_t[]){75, 90, 73});
+        check(w);
+        close_world(w);
+    }
+}
+
 /* The function of the router has one value for this architecture; a file need not name it. */
 static void a_file_without_the_gating_function_has_the_usual_one(void **state)
 {
@@ -280,6 +305,7 @@ int main(void)
         cmocka_unit_test(interleaved_sequences_are_each_what_they_are_alone),
         cmocka_unit_test(a_sequence_is_cut_back_and_forked_within_its_last_two_blocks),
         cmocka_unit_test(a_loaded_sequence_or_its_beginning_goes_on_as_the_saved_one),
+        cmocka_unit_test(beginnings_of_texts_go_on_as_such_in_models_of_every_state),
         cmocka_unit_test(a_file_without_the_gating_function_has_the_usual_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,7 +78,8 @@ static struct engine_tensor *build(struct support_rig *rig, const void *arg)
     } else {
         k = engine_reshape(rig->g, k, 3, (int64_t[]){D, SLOTS, 1});
     }
-    const struct engine_choose_keys how = {s->n_used, s->block, s->n_local, SLOTS, 0};
+    const struct engine_choose_keys how = {
+        .n_used = s->n_used, .block = s->block, .n_local = s->n_local, .stride = SLOTS};
     return engine_choose_keys(rig->g, rig->in[0], engine_permute(rig->g, k, 0, 2, 1, 3),
                               support_ids(rig, 4, TOKENS, range),
                               support_ids(rig, POSITIONS, TABLES, slots),

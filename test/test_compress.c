@@ -67,6 +67,33 @@ static double want_key(const struct support_rig *rig, const struct engine_tensor
     return sum / all;
 }
 
+static struct engine_tensor *build_means(struct support_rig *rig, const void *arg)
+{
+    int32_t range[4 * TOKENS] = {0};
+    (void)arg;
+    for (int t = 0; t < TOKENS; t++) range[4 * t + 2] = t ? RATIO : 0;
+    rig->in[0] = source(rig, D + 1, 1, SLOTS);
+    const struct engine_compress_keys how = {RATIO, D, 1, -1, false};
+    return engine_compress_keys(rig->g, rig->in[0], support_ids(rig, 4, TOKENS, range), tables(rig),
+                                NULL, &how);
+}
+
+static double want_mean(const struct support_rig *rig, const struct engine_tensor *result,
+                        const void *arg, const int64_t *i)
+{
+    double sum = 0;
+    (void)result, (void)arg;
+    for (int j = 0; j < RATIO && i[1]; j++)
+        sum += support_at(rig->in[0], 1 + i[0], 0, slot_of(j), 0) / RATIO;
+    return sum;
+}
+
+static void without_scores_the_key_of_a_block_is_a_mean(void **state)
+{
+    (void)state;
+    support_check_op("means", build_means, want_mean, NULL, 1e-13);
+}
+
 static void the_key_of_a_block_is_a_softmax_of_its_positions(void **state)
 {
     (void)state;
@@ -150,6 +177,52 @@ static void near_keys_follow_all_far_ones(void **state)
     support_check_op("near keys", build_near, want_near, NULL, 0);
 }
 
+/* ---- Positions of chosen blocks: token t sees blocks 0 .. t - 1 of EACH positions, and t mod EACH
+ * positions after them; block b scores -(b - 2)^2 ---- */
+
+enum { EACH = 4, USED = 2 };
+
+static struct engine_tensor *build_each(struct support_rig *rig, const void *arg)
+{
+    int32_t far[4 * TOKENS] = {0}, near[4 * TOKENS] = {0}, blocks[TOKENS];
+    (void)arg;
+    for (int t = 0; t < TOKENS; t++) {
+        far[4 * t + 2] = t;
+        near[4 * t + 2] = EACH * t + t % EACH;
+        blocks[t] = t;
+    }
+    rig->in[0] = source(rig, D, 1, TOKENS);
+    rig->in[1] = source(rig, D, 1, TOKENS);
+    rig->in[2] = source(rig, 1, TOKENS, 1);
+    for (int i = 0; i < TOKENS; i++)
+        for (int c = 0; c < D; c++) {
+            ((float *)(void *)rig->in[0]->data)[i * D + c] = c == 0;
+            ((float *)(void *)rig->in[1]->data)[i * D + c] = (float)(20 - (i - 2) * (i - 2));
+        }
+    for (int t = 0; t < TOKENS; t++) ((float *)(void *)rig->in[2]->data)[t] = 1.0f;
+    const struct engine_choose_keys how = {
+        .n_used = USED, .block = 1, .n_near = EACH - 1, .n_each = EACH};
+    return engine_choose_far_keys(rig->g, rig->in[0], rig->in[1], support_ids(rig, 4, TOKENS, far),
+                                  support_ids(rig, TOKENS, 1, blocks), rig->in[2],
+                                  support_ids(rig, 4, TOKENS, near), tables(rig), &how);
+}
+
+static double want_each(const struct support_rig *rig, const struct engine_tensor *result,
+                        const void *arg, const int64_t *i)
+{
+    (void)rig, (void)result, (void)arg;
+    const int t = (int)i[2], first = t < 3 ? 0 : 1, n = t < USED ? t : USED;
+    const int j = (int)i[0] - ENGINE_RANGE, far = n * EACH, near = t % EACH;
+    if (j < 0) return (const double[]){t, 0, far + near, 0}[i[0]];
+    return j < far ? slot_of(first * EACH + j) : j < far + near ? slot_of(EACH * t + j - far) : -1;
+}
+
+static void chosen_blocks_are_listed_by_their_positions(void **state)
+{
+    (void)state;
+    support_check_op("positions of blocks", build_each, want_each, NULL, 0);
+}
+
 /* ---- Rows of I32; rotation back ---- */
 
 static const int32_t numbers[3][2] = {{7, 1 << 30}, {-5, 16777217}, {9, 3}}, ids[4] = {1, 3, 0, -1};
@@ -213,6 +286,8 @@ int main(void)
         cmocka_unit_test(the_key_of_a_block_is_a_softmax_of_its_positions),
         cmocka_unit_test(rows_and_columns_are_divided_by_their_sums),
         cmocka_unit_test(near_keys_follow_all_far_ones),
+        cmocka_unit_test(without_scores_the_key_of_a_block_is_a_mean),
+        cmocka_unit_test(chosen_blocks_are_listed_by_their_positions),
         cmocka_unit_test(rows_of_i32_remain_numbers),
         cmocka_unit_test(a_rotation_back_undoes_a_rotation),
     };

@@ -128,12 +128,14 @@ struct fixture {
     struct generate_draft_counts sum;
 };
 
-static struct model_session *session_of(struct model *m, bool mtp)
+/* Opens a session that can draft: with an MTP layer, or the drafter (NULL: none). */
+static struct model_session *session_of(struct model *m, bool mtp, struct model *drafter)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct model_session_options o = model_session_options_default();
     o.n_ctx = N_CTX;
     o.mtp = mtp;
+    o.drafter = drafter;
     struct model_session *s = model_session_new(m, &o, &err);
     if (!s) fail_msg("%s", err.text);
     return s;
@@ -198,7 +200,7 @@ static void texts_are_the_same_with_and_without_drafts(void **state)
         const char *small = i % 2 ? "llama" : "mamba2";
         if (f.plain.n_vocab != support_model_default(small).n_vocab) small = support_arch(i);
         support_generate_open(&f.other, small, 1, N_CTX);
-        f.twin = session_of(f.guessed.model, false);
+        f.twin = session_of(f.guessed.model, false, NULL);
         for (size_t k = 0; k < kit.n_options; k++)
             for (int source = 0; source < 4; source++) {
                 const struct generate_draft_options o = {.n_ctx = N_CTX,
@@ -230,7 +232,7 @@ static void texts_are_the_same_with_and_without_drafts(void **state)
     }
 }
 
-/* ---- By a layer of the file ---- */
+/* ---- By hidden states ---- */
 
 static bool ends_with(struct gguf_str name, const char *end)
 {
@@ -239,26 +241,29 @@ static bool ends_with(struct gguf_str name, const char *end)
 }
 
 /* Overwrites the tensors of a file so that the model writes a fixed list: no layer adds anything to
- * the embeddings, token x + 1 follows token x, and the MTP layer passes its embedding on. */
+ * the embeddings, token x + 1 follows token x, and the MTP layer passes its embedding on. A drafter
+ * passes the hidden state before its token on, which token x + 2 follows. */
 static void make_list(const struct gguf_file *file, const char *path)
 {
     FILE *out = fopen(path, "r+b");
     const struct gguf_tensor *embd = gguf_tensor_find(file, "token_embd.weight");
-    const uint64_t n_embd = embd->ne[0], n_vocab = embd->ne[1];
+    const uint64_t n_embd = embd->ne[0], n_vocab = embd->ne[1],
+                   next = model_is_drafter(file) ? 2 : 1;
     assert_non_null(out);
     for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(file, i);
         const bool is_output = ends_with(t->name, "output.weight") && t->ne[1] == n_vocab;
-        const bool passes = ends_with(t->name, "nextn.eh_proj.weight");
+        const bool passes =
+            ends_with(t->name, "nextn.eh_proj.weight") || ends_with(t->name, "fc.weight");
         const bool adds =
             ends_with(t->name, "attn_output.weight") || ends_with(t->name, "ssm_out.weight") ||
             ends_with(t->name, "ffn_down.weight") || ends_with(t->name, "ffn_down_exps.weight") ||
             ends_with(t->name, "ffn_down_shexp.weight");
         if (!is_output && !passes && !adds) continue;
         float *values = calloc(t->size, 1);
-        for (uint64_t k = 0; passes && k < n_embd; k++) values[2 * n_embd * k + k] = 1;
+        for (uint64_t k = 0; passes && k < n_embd; k++) values[t->ne[0] * k + k] = 1;
         for (uint64_t x = 0; is_output && x < n_vocab; x++)
-            memcpy(values + (x + 1) % n_vocab * n_embd, (const float *)embd->data + x * n_embd,
+            memcpy(values + (x + next) % n_vocab * n_embd, (const float *)embd->data + x * n_embd,
                    n_embd * sizeof *values);
         assert_int_equal(fseek(out, (long)t->offset, SEEK_SET), 0);
         assert_int_equal(fwrite(values, t->size, 1, out), 1);
@@ -302,31 +307,50 @@ static void open_changed(struct support_generate *s, const char *name,
     if (!s->model) fail_msg("%s: %s", err.item, err.text);
     s->tokenizer = text_tokenizer_open(s->file, &err);
     if (!s->tokenizer) fail_msg("%s: %s", err.item, err.text);
-    s->session = session_of(s->model, true);
+    s->session = session_of(s->model, true, NULL);
     s->parts = (struct generate_model){
         .model = s->model, .tokenizer = s->tokenizer, .session = s->session};
 }
 
-static void texts_are_the_same_with_drafts_of_the_mtp_layer(void **state)
+/* Returns case i of drafting: models with an MTP layer, then drafters; NULL past the last one. */
+static const struct support_fixture *drafting_at(size_t i)
+{
+    const struct support_fixture *f = support_fixtures;
+    for (; f->name; f++)
+        if (f->mtp && i-- == 0) return f;
+    for (f = support_drafters; f->name; f++)
+        if (i-- == 0) return f;
+    return NULL;
+}
+
+/* Opens the model of a case, and its drafter if it is not in the model's file. */
+static void open_drafting(struct support_generate *s, const struct support_fixture *v)
+{
+    support_generate_open(s, v->base ? v->base : v->name, 1, N_CTX);
+    if (v->base) support_generate_add_drafter(s, v->name);
+}
+
+static void texts_are_the_same_with_drafts_of_hidden_states(void **state)
 {
     struct kit kit = {0};
     uint64_t guesses = 0;
     int n_models = 1;
     (void)state;
     make_kit(&kit);
-    for (const struct support_fixture *v = support_fixtures; v->name; v++) {
+    const struct support_fixture *v;
+    for (size_t i = 0; (v = drafting_at(i)); i++) {
         struct fixture f = {0};
-        if (!v->mtp) continue;
-        support_generate_open(&f.plain, v->name, 1, N_CTX);
+        support_generate_open(&f.plain, v->base ? v->base : v->name, 1, N_CTX);
         support_apart_now = n_models++ % SUPPORT_APARTS;
-        support_generate_open(&f.guessed, v->name, 1, N_CTX);
+        open_drafting(&f.guessed, v);
         support_apart_now = SUPPORT_HERE;
         model_session_free(f.guessed.session);
-        f.guessed.session = f.guessed.parts.session = session_of(f.guessed.model, true);
+        f.guessed.session = f.guessed.parts.session =
+            session_of(f.guessed.model, true, f.guessed.drafter);
         for (size_t k = 0; k < kit.n_options; k++) {
-            if (support_quick() && (k + (size_t)(v - support_fixtures)) % 2) continue;
+            if (support_quick() && (k + i) % 2) continue;
             const struct generate_draft_options o = {
-                .n_ctx = N_CTX, .mtp = f.guessed.session, .always = k % 2 == 0};
+                .n_ctx = N_CTX, .drafter = f.guessed.session, .always = k % 2 == 0};
             compare_turns(&f, &kit.options[k], &o, k, v->name);
         }
         guesses += f.sum.n_guesses;
@@ -347,7 +371,7 @@ static void drafts_of_an_mtp_layer_of_nan_change_no_text(void **state)
     support_generate_open(&f.plain, "glm4moe-mtp", 1, N_CTX);
     open_changed(&f.guessed, "glm4moe-mtp", spoil_layer);
     const struct generate_draft_options o = {
-        .n_ctx = N_CTX, .mtp = f.guessed.session, .always = true};
+        .n_ctx = N_CTX, .drafter = f.guessed.session, .always = true};
     for (size_t k = 0; k < kit.n_options; k++)
         compare_turns(&f, &kit.options[k], &o, k, "a spoilt layer");
     assert_true(f.sum.n_guesses > 0);
@@ -373,7 +397,7 @@ static void drafts_of_a_perfect_mtp_layer_are_all_accepted(void **state)
         struct text text = {0};
         open_changed(&s, names[i], make_list);
         const struct generate_draft_options options = {
-            .n_ctx = N_CTX, .mtp = s.session, .always = true};
+            .n_ctx = N_CTX, .drafter = s.session, .always = true};
         struct generate_draft *d = generate_draft_new(&options, &err);
         struct generate_request *r = support_request(&s, &greedy, 0);
         const int32_t prompt[] = {70, 80, 90};
@@ -390,7 +414,50 @@ static void drafts_of_a_perfect_mtp_layer_are_all_accepted(void **state)
     }
 }
 
-/* ---- Keys and values of an MTP layer ---- */
+/* A drafter that passes on what it reads: the first token of each draft is right, the next ones
+ * repeat it. */
+static void right_tokens_of_a_drafter_are_accepted(void **state)
+{
+    struct generate_options greedy = {.sample = sample_options_default(),
+                                      .max_tokens = 60,
+                                      .max_thought = -1,
+                                      .ignore_eos = true};
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_generate s = {0};
+    struct support_model m = support_model_default("eagle3-shared");
+    struct text text = {0};
+    char path[64];
+    (void)state;
+    greedy.sample.temp = 0;
+    open_changed(&s, "llama", make_list);
+    m.with = "token_embd.weight output.weight=300";
+    snprintf(path, sizeof path, "/tmp/infer-%d-drafter.gguf", (int)getpid());
+    assert_true(support_model_write(&m, path, &err));
+    s.drafter_file = gguf_open(path, &err);
+    make_list(s.drafter_file, path);
+    unlink(path);
+    s.drafter = model_open_drafter(s.drafter_file, s.engine, &err);
+    if (!s.drafter) fail_msg("%s: %s", err.item, err.text);
+    model_session_free(s.session);
+    s.session = s.parts.session = session_of(s.model, false, s.drafter);
+    const struct generate_draft_options options = {
+        .n_ctx = N_CTX, .drafter = s.session, .always = true};
+    struct generate_draft *d = generate_draft_new(&options, &err);
+    struct generate_request *r = support_request(&s, &greedy, 0);
+    const int32_t prompt[] = {70, 80, 90};
+    run(r, d, &(struct generate_prompt){.ids = prompt, .n = 3, .continues = true}, &text);
+    assert_int_equal(text.n, 60);
+    for (size_t k = 0; k < text.n; k++) assert_int_equal(text.id[k], 91 + k);
+    const struct generate_draft_counts c = generate_draft_counts(d);
+    assert_true(c.n_batches > 20 && c.n_guesses > c.n_batches);
+    assert_int_equal(c.n_right, c.n_batches);
+    base_buffer_free(&text.bytes);
+    generate_request_free(r);
+    generate_draft_free(d);
+    support_generate_close(&s);
+}
+
+/* ---- Keys and values of a drafter ---- */
 
 enum { LONG_CTX = 400, LONG_PROMPT = 150, N_SESSIONS = 2 };
 
@@ -411,7 +478,7 @@ static int32_t keep_logits(void *user, const float *logits, struct base_error *e
 static void guess_bytes(struct model_session *s, uint32_t seq, struct base_buffer *bytes)
 {
     struct base_error err = BASE_ERROR_INIT;
-    struct drafted d = {.n_vocab = model_session_n_vocab(s)};
+    struct drafted d = {.n_vocab = model_session_n_draft_vocab(s)};
     int32_t ids[4] = {70};
     if (!model_seq_draft(s, seq, ids, 1, 3, keep_logits, &d, &err)) fail_msg("%s", err.text);
     *bytes = d.logits;
@@ -494,37 +561,38 @@ static uint32_t save_again(struct model_session *s, const struct base_buffer *by
     return n;
 }
 
-static void open_two(struct support_generate *g, const char *name,
+static void open_two(struct support_generate *g, const struct support_fixture *v,
                      struct model_session *s[N_SESSIONS])
 {
     struct base_error err = BASE_ERROR_INIT;
+    open_drafting(g, v);
     const struct model_session_options o = {.n_seq = 2,
                                             .n_ctx = LONG_CTX,
                                             .n_batch = 100,
                                             .type_k = QUANT_F16,
                                             .type_v = QUANT_F16,
-                                            .mtp = true};
-    support_generate_open(g, name, 1, N_CTX);
+                                            .mtp = true,
+                                            .drafter = g->drafter};
     for (int i = 0; i < N_SESSIONS; i++) s[i] = model_session_new(g->model, &o, &err);
     if (!s[0] || !s[1]) fail_msg("%s", err.text);
 }
 
 /* A prompt that is one batch without logits: no hidden state of it is kept, and those of an earlier
  * text must not replace them. */
-static void the_mtp_layer_uses_no_hidden_states_of_another_text(void **state)
+static void a_drafter_uses_no_hidden_states_of_another_text(void **state)
 {
     enum { N = 90 };
     int32_t ids[LONG_PROMPT];
     (void)state;
     for (int32_t i = 0; i < LONG_PROMPT; i++) ids[i] = 65 + i % 60;
-    for (const struct support_fixture *v = support_fixtures; v->name; v++) {
+    const struct support_fixture *v;
+    for (size_t k = 0; (v = drafting_at(k)); k++) {
         struct base_error err = BASE_ERROR_INIT;
         struct support_generate g = {0};
         struct model_session *s[N_SESSIONS];
         struct base_buffer guess[N_SESSIONS],
             bytes[N_SESSIONS] = {BASE_BUFFER_INIT, BASE_BUFFER_INIT};
-        if (!v->mtp) continue;
-        open_two(&g, v->name, s);
+        open_two(&g, v, s);
         bool ok = model_eval(s[1], ids, LONG_PROMPT, MODEL_LOGITS_LAST, NULL, NULL, &err);
         model_session_truncate(s[1], 0);
         for (int i = 0; i < N_SESSIONS; i++) {
@@ -543,17 +611,17 @@ static void the_mtp_layer_uses_no_hidden_states_of_another_text(void **state)
     }
 }
 
-static void keys_of_the_mtp_layer_do_not_depend_on_when_they_are_computed(void **state)
+static void keys_of_a_drafter_do_not_depend_on_when_they_are_computed(void **state)
 {
     (void)state;
-    for (const struct support_fixture *v = support_fixtures; v->name; v++) {
+    const struct support_fixture *v;
+    for (size_t k = 0; (v = drafting_at(k)); k++) {
         struct base_error err = BASE_ERROR_INIT;
         struct support_generate g = {0};
         struct model_session *s[N_SESSIONS];
         struct base_buffer bytes[N_SESSIONS] = {BASE_BUFFER_INIT, BASE_BUFFER_INIT};
         struct sample_random r;
-        if (!v->mtp) continue;
-        open_two(&g, v->name, s);
+        open_two(&g, v, s);
         sample_random_seed(&r, 7);
         for (int step = 0; step < 80; step++) {
             step_both(s, &r, &err);
@@ -668,9 +736,11 @@ static void drafting_allocates_nothing(void **state)
             open_changed(&s, "glm4moe-mtp", make_list);
         else
             support_generate_open(&s, "llama", 1, N_CTX);
-        struct model_session *twin = source == 1 ? session_of(s.model, false) : NULL;
-        const struct generate_draft_options options = {
-            .n_ctx = N_CTX, .session = twin, .mtp = source == 2 ? s.session : NULL, .always = true};
+        struct model_session *twin = source == 1 ? session_of(s.model, false, NULL) : NULL;
+        const struct generate_draft_options options = {.n_ctx = N_CTX,
+                                                       .session = twin,
+                                                       .drafter = source == 2 ? s.session : NULL,
+                                                       .always = true};
         struct generate_draft *d = generate_draft_new(&options, &err);
         struct generate_request *r = support_request(&s, &o, 0);
         for (int i = 0; i < 20; i++) ids[i] = 65 + i % 7;
@@ -694,11 +764,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_the_same_with_and_without_drafts),
-        cmocka_unit_test(texts_are_the_same_with_drafts_of_the_mtp_layer),
+        cmocka_unit_test(texts_are_the_same_with_drafts_of_hidden_states),
         cmocka_unit_test(drafts_of_an_mtp_layer_of_nan_change_no_text),
         cmocka_unit_test(drafts_of_a_perfect_mtp_layer_are_all_accepted),
-        cmocka_unit_test(the_mtp_layer_uses_no_hidden_states_of_another_text),
-        cmocka_unit_test(keys_of_the_mtp_layer_do_not_depend_on_when_they_are_computed),
+        cmocka_unit_test(right_tokens_of_a_drafter_are_accepted),
+        cmocka_unit_test(a_drafter_uses_no_hidden_states_of_another_text),
+        cmocka_unit_test(keys_of_a_drafter_do_not_depend_on_when_they_are_computed),
         cmocka_unit_test(the_longest_match_is_found),
         cmocka_unit_test(drafting_allocates_nothing),
     };

@@ -135,9 +135,12 @@ static void write_adapter(const struct support_adapter *a, const char *model, co
 
 /* Taps of convolutions and the vectors of time mixes are no product; the others have a matrix for
  * each head, stream or slice. */
-static const char not_supported[] =
-    "conv time_mix_lerp time_mix_first time_mix_v1 time_mix_v2 time_mix_w2. attn_k_b attn_v_b "
-    "altup_proj altup_unembd_proj ffn_down_t attn_output_a compressor_ape";
+#define NOT_SUPPORTED                                                                              \
+    "conv time_mix_lerp time_mix_first time_mix_v1 time_mix_v2 time_mix_w2. attn_k_b attn_v_b "    \
+    "altup_proj altup_unembd_proj ffn_down_t attn_output_a compressor_ape"
+static const char not_supported[] = NOT_SUPPORTED;
+/* A token reads several rows of the table of n-grams. */
+static const char not_with_ngrams[] = NOT_SUPPORTED " per_layer_token_embd";
 
 /* Rows for distances and for kinds of texts. */
 static const char not_in_encoders[] = "attn_rel_b token_types";
@@ -186,8 +189,9 @@ static void compare_with_merged(const struct support_fixture *f, const char *con
                                           .rank = i ? 2 : 4,
                                           .alpha = i ? 0.0f : 6.0f,
                                           .type = quant_type_by_id(i ? QUANT_F16 : QUANT_F32),
-                                          .without = arch_of(f)->encoder ? not_in_encoders
-                                                                         : not_supported};
+                                          .without = arch_of(f)->encoder      ? not_in_encoders
+                                                     : arch_of(f)->plan.ngram ? not_with_ngrams
+                                                                              : not_supported};
         write_adapter(&a, model, adapter[i]);
     }
     if (!support_adapter_merge(model, adapter, scale, 2, in_folder("merged.gguf", merged), &err))

@@ -4,6 +4,7 @@
 #include "test/support_session.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -136,6 +137,54 @@ static void impossible_models_are_refused(void **state)
     }
 }
 
+/* A row's fixture with one key replaced; the error names the key and what is wrong. */
+static void numbers_that_contradict_each_other_are_refused_by_key(void **state)
+{
+    static const struct {
+        const char *fixture, *old, *new, *item, *text;
+    } cases[] = {
+        {"qwen4exp", "hyper_connection.count=4", "hyper_connection.count=1",
+         "qwen4exp.hyper_connection.count", "1 is not between 2 and 64"},
+        {"qwen4exp", "hyper_connection.low_rank=8", "x=1", "qwen4exp.hyper_connection.low_rank",
+         "missing"},
+        {"qwen4exp", "attention.indexer.top_k=12", "attention.indexer.top_k=3",
+         "qwen4exp.attention.indexer.top_k", "3 is not between 4"},
+        {"qwen4exp", "ple.layers=2,", "ple.layers=2,3", "qwen4exp.ple.layers", "not one of 4"},
+        {"qwen4exp", "ple.layers=2,", "ple.layers=4,", "qwen4exp.ple.layers", "not one of 4"},
+        {"qwen4exp", "ple.ngram_size=3", "ple.ngram_size=4", "qwen4exp.ple.layer_multipliers",
+         "an array of 4 integers"},
+        {"qwen4exp", "ple.head_vocab_sizes=97,101,89,83u", "ple.head_vocab_sizes=97,0,89,83u",
+         "qwen4exp.ple.head_vocab_sizes", "item 1 is out of range"},
+        {"glm5-next", "attention.indexer.types=0,1,0,0,1,0", "attention.indexer.types=0,0,1,0,1,0",
+         "glm5-next.attention.indexer.types", "no layer up to 1 has an indexer"},
+        {"glm5-next", "attention.indexer.kpool=4", "attention.indexer.kpool=16",
+         "glm5-next.attention.indexer.top_k", "no whole block"},
+        {"glm5-next-plain", "kpool_select_tail=true", "kpool_select_tail=false",
+         "glm5-next.attention.indexer.kpool_select_tail", "attend to nothing"},
+        {"graniteswitch", "adapters.count=4", "adapters.count=5",
+         "graniteswitch.adapters.token_ids_activate", "an array of 5 integers"},
+        {"hrm_text", "hrm.l_cycles=2", "hrm.l_cycles=3", "hrm_text.block_count",
+         "18, not 3 layers 2 times 4"},
+        {"kimi-linear", "kda.head_dim=24", "kda.head_dim=24 attention.head_count=0,0,0,0,0",
+         "kimi-linear.attention.head_count", "no layer has heads"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct support_model m = support_model_default(cases[i].fixture);
+        char keys[2048];
+        const char *at = strstr(m.keys, cases[i].old);
+        assert_non_null(at);
+        snprintf(keys, sizeof keys, "%.*s%s%s", (int)(at - m.keys), m.keys, cases[i].new,
+                 at + strlen(cases[i].old));
+        m.keys = keys;
+        if (support_model_write(&m, "/tmp/test_make_model_none", &err))
+            fail_msg("%s with %s", cases[i].fixture, cases[i].new);
+        if (strcmp(err.item, cases[i].item) != 0 || !strstr(err.text, cases[i].text))
+            fail_msg("%s with %s: %s: %s", cases[i].fixture, cases[i].new, err.item, err.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +193,7 @@ int main(void)
         cmocka_unit_test(options_decide_the_tensors),
         cmocka_unit_test(vocabularies_are_complete),
         cmocka_unit_test(impossible_models_are_refused),
+        cmocka_unit_test(numbers_that_contradict_each_other_are_refused_by_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

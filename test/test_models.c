@@ -100,11 +100,11 @@ static int32_t keep_guess(void *user, const float *logits, struct base_error *er
     return (int32_t)best;
 }
 
-/* Evaluates the MTP layer at positions p that are multiples of `step`. Row p receives the logits
- * after ids[p], where the model has evaluated the ids before it; the next rows, at most four,
- * receive those after each draft token. Other rows do not change. */
-static bool eval_mtp(struct model_session *s, const int32_t *ids, int n, int step, bool go_back,
-                     const struct support_rows *out, struct base_error *err)
+/* Evaluates the MTP layer, or a drafter, at positions p that are multiples of `step`. Row p
+ * receives the logits after ids[p], where the model has evaluated the ids before it; the next rows,
+ * at most four, receive those after each draft token. Other rows do not change. */
+static bool eval_drafts(struct model_session *s, const int32_t *ids, int n, int step, bool go_back,
+                        const struct support_rows *out, struct base_error *err)
 {
     for (int p = step; p < n; p += step) {
         struct chain c = {out->data + (size_t)p * out->n_vocab, out->n_vocab};
@@ -118,6 +118,53 @@ static bool eval_mtp(struct model_session *s, const int32_t *ids, int n, int ste
         if (!model_seq_draft(s, 0, guess, 1, step < 4 ? 1 : 4, keep_guess, &c, err)) return false;
     }
     return true;
+}
+
+static const struct support_fixture *fixture(const char *name)
+{
+    const struct support_fixture *f = support_fixtures;
+    while (f->name && strcmp(f->name, name) != 0) f++;
+    assert_non_null(f->name);
+    return f;
+}
+
+/* The logits [n][*n_vocab] of a drafter's file, for the model that it is made for; the caller frees
+ * them. */
+static float *draft_logits_of(const char *path, const struct setting *s,
+                              const struct support_fixture *v, const int32_t *ids, int n,
+                              size_t *n_vocab)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_options options = engine_options_default();
+    struct model_session_options session = {
+        .n_ctx = 128, .n_batch = s->batch, .type_k = s->cache, .type_v = s->cache};
+    const struct support_model base = options_of(fixture(v->base), QUANT_F32);
+    struct support_session opened;
+    char base_path[64];
+    options.n_threads = s->threads;
+    options.level = s->level;
+    temporary(base_path, "base");
+    write_model(&base, base_path);
+    support_session_open(&opened, base_path, &options, &session);
+    unlink(base_path);
+    model_session_free(opened.session);
+    struct gguf_file *file = gguf_open(path, &err);
+    session.drafter = file ? model_open_drafter(file, opened.engine, &err) : NULL;
+    opened.session = session.drafter && model_drafter_fits(session.drafter, opened.model, &err)
+                         ? model_session_new(opened.model, &session, &err)
+                         : NULL;
+    if (!opened.session) fail_msg("%s: %s: %s", v->name, err.item, err.text);
+    *n_vocab = model_session_n_draft_vocab(opened.session);
+    struct support_rows rows = {.n_vocab = *n_vocab};
+    rows.data = calloc((size_t)n * rows.n_vocab, sizeof(float));
+    if (!eval_drafts(opened.session, ids, n, n > N_IDS ? 16 : 4, s->go_back, &rows, &err))
+        fail_msg("%s: %s: %s", v->name, err.item, err.text);
+    model_session_free(opened.session);
+    opened.session = NULL;
+    model_close(session.drafter);
+    gguf_close(file);
+    support_session_close(&opened);
+    return rows.data;
 }
 
 static const struct model_arch *row_of(const char *arch)
@@ -134,6 +181,7 @@ static const struct model_arch *row_of(const char *arch)
 static float *logits_of(const char *path, const struct setting *s, const struct support_fixture *v,
                         const int32_t *ids, int n, size_t *n_vocab)
 {
+    if (v->base) return draft_logits_of(path, s, v, ids, n, n_vocab);
     const bool mtp = v->mtp, encoder = row_of(v->arch)->encoder;
     const bool whole = encoder || row_of(v->arch)->diffusion || row_of(v->arch)->source;
     struct base_error err = BASE_ERROR_INIT;
@@ -153,9 +201,9 @@ static float *logits_of(const char *path, const struct setting *s, const struct 
     const struct model_facts *facts = model_facts(opened.model);
     struct support_rows rows = {.n_vocab = encoder ? facts->n_embd : facts->n_vocab};
     rows.data = calloc((size_t)n * rows.n_vocab, sizeof(float));
-    assert_int_equal(model_session_has_mtp(opened.session), mtp);
+    assert_int_equal(model_session_can_draft(opened.session), mtp);
     const int step = n > N_IDS ? 16 : 1;
-    if (!(mtp ? eval_mtp(opened.session, ids, n, step, s->go_back, &rows, &err)
+    if (!(mtp ? eval_drafts(opened.session, ids, n, step, s->go_back, &rows, &err)
               : eval(opened.session, ids, n, s->go_back, encoder || row_of(v->arch)->diffusion,
                      &rows, &err)))
         fail_msg("%s: %s", err.item, err.text);
@@ -263,6 +311,7 @@ static void logits_are_those_of_an_independent_implementation(void **state)
     json_t *root = json_load_file(figures_file, 0, NULL);
     if (!root) fail_msg("%s is missing (run from the project's root)", figures_file);
     for (const struct support_fixture *f = support_fixtures; f->name; f++) check_figures(f, root);
+    for (const struct support_fixture *f = support_drafters; f->name; f++) check_figures(f, root);
     json_decref(root);
 }
 
@@ -324,14 +373,6 @@ static void check_same_bytes(const struct support_fixture *v, enum quant_id type
     unlink(path);
 }
 
-static const struct support_fixture *fixture(const char *name)
-{
-    const struct support_fixture *f = support_fixtures;
-    while (f->name && strcmp(f->name, name) != 0) f++;
-    assert_non_null(f->name);
-    return f;
-}
-
 static const struct support_fixture *first_fixture_of(const char *arch)
 {
     const struct support_fixture *f = support_fixtures;
@@ -360,6 +401,8 @@ static void every_architecture_gives_the_same_bits_for_any_setting(void **state)
         const bool own = has_own_blocks(f);
         if (own || !support_quick()) check_same_bytes(f, QUANT_F32, QUANT_F16, nth++, own);
     }
+    for (const struct support_fixture *f = support_drafters; f->name; f++)
+        check_same_bytes(f, QUANT_F32, QUANT_F16, nth++, false);
 }
 
 /* Old files of Mixtral have a tensor for each expert. */
@@ -413,10 +456,22 @@ static void every_cache_gives_the_same_bits_for_any_setting(void **state)
 
 /* ---- Recording ---- */
 
+/* Returns fixture i: of models, then of drafters; NULL past the last one. */
+static const struct support_fixture *fixture_at(size_t i)
+{
+    const struct support_fixture *f = support_fixtures;
+    for (; f->name; f++)
+        if (i-- == 0) return f;
+    for (f = support_drafters; f->name; f++)
+        if (i-- == 0) return f;
+    return NULL;
+}
+
 static int write_all(const char *folder)
 {
     char path[512];
-    for (const struct support_fixture *v = support_fixtures; v->name; v++) {
+    const struct support_fixture *v;
+    for (size_t i = 0; (v = fixture_at(i)); i++) {
         struct base_error err = BASE_ERROR_INIT;
         struct support_model m = options_of(v, QUANT_F32);
         int32_t ids[N_IDS];
@@ -444,7 +499,8 @@ static void print_numbers(const char *name, const double *x, int n)
 static int print_figures(const char *folder)
 {
     const char *before = "{";
-    for (const struct support_fixture *v = support_fixtures; v->name; v++) {
+    const struct support_fixture *v;
+    for (size_t i = 0; (v = fixture_at(i)); i++) {
         char path[512];
         size_t size;
         snprintf(path, sizeof path, "%s/%s.f32", folder, v->name);

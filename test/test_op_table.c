@@ -264,6 +264,20 @@ static struct engine_tensor *case_mul_mat_columns(struct support_rig *rig)
     return engine_mul_mat_columns(rig->g, w, columns, x);
 }
 
+static struct engine_tensor *case_mul_mat_id_columns(struct support_rig *rig)
+{
+    struct engine_tensor *w = weight(rig, 64, 12);
+    struct engine_tensor *x = engine_unary(rig->g, f32(rig, 96, 2, 6, 1), ENGINE_RELU_SQR);
+    uint64_t bytes;
+    assert_true(quant_columns_size(w->type, 96, 64, &bytes));
+    struct engine_tensor *columns =
+        support_source(rig, QUANT_I8, (int64_t[]){(int64_t)bytes, 12, 1, 1}, SUPPORT_PLAIN);
+    for (int64_t e = 0; e < 12; e++)
+        assert_true(quant_columns_make(w->type, 96, 64, w->data + e * w->nb[2], w->nb[1], 0, 64,
+                                       columns->data + e * columns->nb[1]));
+    return engine_mul_mat_id_columns(rig->g, w, columns, x, ids(rig, 2, 6));
+}
+
 static struct engine_tensor *case_mul_mat_transposed(struct support_rig *rig)
 {
     struct engine_tensor *x = engine_unary(rig->g, f32(rig, 50, 70, 1, 1), ENGINE_RELU);
@@ -467,9 +481,20 @@ static void each_op_gives_the_same_bits_on_all_engines(void **unused)
 
 /* Cases that a GPU cannot compute, or that read and write leaves here. */
 static const char *const not_on_a_gpu[] = {
-    "set_rows",        "group_norm",         "soft_max",  "mul_mat_glu", "mul_mat_id_glu",
-    "mul_mat_columns", "mul_mat_transposed", "attention", "choose_keys", "cast",
-    "get_rows",        "compress_keys",      "sinkhorn",
+    "set_rows",
+    "group_norm",
+    "soft_max",
+    "mul_mat_glu",
+    "mul_mat_id_glu",
+    "mul_mat_columns",
+    "mul_mat_id_columns",
+    "mul_mat_transposed",
+    "attention",
+    "choose_keys",
+    "cast",
+    "get_rows",
+    "compress_keys",
+    "sinkhorn",
 };
 
 static bool is_on_a_gpu(const struct engine_op *op)

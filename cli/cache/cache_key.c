@@ -70,6 +70,8 @@ bool cli_cache_key(const struct cli_values *values, const struct cli_model *mode
         *why = "the program was linked without a build id";
     else if (!add_file(model->file, &text))
         *why = "the model's file has just changed";
+    else if (model->drafter.file && !add_file(model->drafter.file, &text))
+        *why = "the drafter's file has just changed";
     else if (!add_adapters(model, &text))
         *why = "an adapter's file has just changed";
     else {

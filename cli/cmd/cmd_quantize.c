@@ -153,27 +153,30 @@ static bool ends_with(struct gguf_str name, const char *end)
     return name.size >= n && !memcmp(name.data + name.size - n, end, n);
 }
 
-/* Returns whether tensor i of the input gets a copy by columns of *bytes bytes. */
+/* Returns whether tensor i of the input gets copies by columns of its matrices, *bytes bytes
+ * together. */
 static bool has_columns(const struct quantize *q, uint64_t i, uint64_t *bytes)
 {
     const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
-    return q->values->columns && t->n_dims == 2 &&
-           (ends_with(t->name, ".ffn_down.weight") ||
+    return q->values->columns && t->ne[3] == 1 &&
+           (ends_with(t->name, ".ffn_down.weight") || ends_with(t->name, ".ffn_down_exps.weight") ||
             ends_with(t->name, ".ffn_down_shexp.weight")) &&
-           quant_columns_size(q->to[i], (int64_t)t->ne[0], (int64_t)t->ne[1], bytes);
+           quant_columns_size(q->to[i], (int64_t)t->ne[0], (int64_t)t->ne[1], bytes) &&
+           base_mul(*bytes, t->ne[2], bytes);
 }
 
-/* Appends the copy of tensor i, whose encoded rows are in q->matrix, to the file. */
+/* Appends the copies of tensor i, whose encoded rows are in q->matrix, to the file. */
 static bool write_columns(struct quantize *q, uint64_t i, struct base_error *err)
 {
     const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
+    const int64_t row = quant_row_size(q->to[i], (int64_t)t->ne[0]), n_rows = (int64_t)t->ne[1];
     uint64_t bytes;
     if (!has_columns(q, i, &bytes)) return true;
-    if (!quant_columns_make(q->to[i], (int64_t)t->ne[0], (int64_t)t->ne[1], q->matrix,
-                            quant_row_size(q->to[i], (int64_t)t->ne[0]), 0, (int64_t)t->ne[1],
-                            q->columns))
-        return base_fail(err, BASE_FAILED, "%.*s: has weights that are not finite",
-                         (int)t->name.size, t->name.data);
+    for (uint64_t e = 0, at = 0; e < t->ne[2]; e++, at += bytes / t->ne[2]) /* as large as rows */
+        if (!quant_columns_make(q->to[i], (int64_t)t->ne[0], n_rows, q->matrix + at, row, 0, n_rows,
+                                q->columns + at))
+            return base_fail(err, BASE_FAILED, "%.*s: has weights that are not finite",
+                             (int)t->name.size, t->name.data);
     return base_goes_on(err) && gguf_writer_data(q->writer, q->columns, bytes, err);
 }
 

@@ -169,6 +169,7 @@ bool cli_plan_measure(const struct cli_model *m, const struct cli_values *values
         return false;
     /* What is on a GPU is not here. */
     p.weights = model_facts(m->model)->weight_bytes - model_facts(m->model)->placed_bytes;
+    if (m->drafter.model) p.weights += model_facts(m->drafter.model)->weight_bytes;
     p.activations -= m->gpu.plan.bytes[ENGINE_BUFFER_GRAPH];
     p.copies = model_facts(m->model)->copied_bytes;
     p.cache = model_session_cache_bytes(m->session) - m->gpu.plan.bytes[ENGINE_BUFFER_STATE];

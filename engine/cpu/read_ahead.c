@@ -15,7 +15,7 @@ enum {
 static bool is_product(const struct engine_tensor *node)
 {
     return node->op == &engine_op_mul_mat_id || node->op == &engine_op_mul_mat_id_glu ||
-           node->op == &engine_op_mul_mat_id_active;
+           node->op == &engine_op_mul_mat_id_active || node->op == &engine_op_mul_mat_id_columns;
 }
 
 static bool is_chosen(const struct engine_tensor *ids, int64_t expert)

@@ -125,7 +125,7 @@ static const char *choose_keys_problem(const struct engine_tensor *dst)
     if (w && (!engine_tensor_is(w, QUANT_F32) || w->ne[0] != q->ne[1] || w->ne[1] != q->ne[2]))
         return "weights must be F32 [T][heads]";
     if (how->n_used < 1 || how->block < 1 || how->n_local < 0 || how->n_local > how->n_used ||
-        how->n_near < 0)
+        how->n_near < 0 || how->n_each < 0 || (how->n_each && !near_range))
         return "numbers of blocks";
     return NULL;
 }
@@ -138,7 +138,9 @@ static bool choose_keys_shape(struct engine_tensor *dst, struct base_error *err)
                   most = (int64_t)how->n_used * how->block;
     const char *problem = choose_keys_problem(dst);
     if (problem) return engine_shape_fail(dst, err, problem);
-    engine_dst_shape(dst, QUANT_I32, ENGINE_RANGE + (most < all ? most : all) + how->n_near,
+    engine_dst_shape(dst, QUANT_I32,
+                     ENGINE_RANGE + (most < all ? most : all) * (how->n_each ? how->n_each : 1) +
+                         how->n_near,
                      dst->src[ENGINE_CHOOSE_WEIGHTS] || !q ? 1 : q->ne[1],
                      dst->src[ENGINE_CHOOSE_RANGE]->ne[1], 1);
     return true;
@@ -207,7 +209,7 @@ static const char *compress_problem(const struct engine_tensor *dst)
                                *range = dst->src[ENGINE_COMPRESS_RANGE],
                                *ape = dst->src[ENGINE_COMPRESS_APE];
     const int64_t width = (int64_t)how->size * (how->overlaps ? 2 : 1);
-    if (how->ratio < 1 || how->size < 1 || how->value_at < 0 || how->score_at < 0)
+    if (how->ratio < 1 || how->size < 1 || how->value_at < 0 || (how->score_at < 0) != !ape)
         return "sizes of a block";
     if (!engine_tensor_is(rows, QUANT_F32) || !engine_tensor_row_contiguous(rows) ||
         rows->ne[1] != 1 || rows->ne[3] != 1 || how->value_at + width > rows->ne[0] ||
@@ -215,8 +217,9 @@ static const char *compress_problem(const struct engine_tensor *dst)
         return "rows must be F32 [slots][1][N]";
     if (!is_ranges(range, dst->src[ENGINE_COMPRESS_TABLES], range->ne[1]))
         return "ranges must be I32 [T][4], tables I32 [tables][positions]";
-    if (!engine_tensor_is(ape, QUANT_F32) || !engine_tensor_row_contiguous(ape) ||
-        ape->ne[0] != width || ape->ne[1] != how->ratio || engine_tensor_rows(ape) != how->ratio)
+    if (ape &&
+        (!engine_tensor_is(ape, QUANT_F32) || !engine_tensor_row_contiguous(ape) ||
+         ape->ne[0] != width || ape->ne[1] != how->ratio || engine_tensor_rows(ape) != how->ratio))
         return "ape must be F32 [ratio][W]";
     return NULL;
 }
@@ -236,7 +239,7 @@ static struct engine_work compress_work(const struct engine_tensor *dst)
 }
 
 const struct engine_op engine_op_compress_keys = {
-    .name = "compress_keys", .n_src = 4, .shape = compress_shape, .work = compress_work};
+    .name = "compress_keys", .n_src = 3, .shape = compress_shape, .work = compress_work};
 
 struct engine_tensor *engine_compress_keys(struct engine_graph *g, struct engine_tensor *rows,
                                            struct engine_tensor *ranges,

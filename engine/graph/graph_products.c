@@ -22,6 +22,9 @@ struct engine_product engine_product_of(const struct engine_tensor *dst)
     }
     if (dst->op == &engine_op_mul_mat_columns)
         return (struct engine_product){.x = src[0], .columns = src[2], .w = {src[1]}, .n_w = 1};
+    if (dst->op == &engine_op_mul_mat_id_columns)
+        return (struct engine_product){
+            .x = src[0], .ids = src[2], .columns = src[3], .w = {src[1]}, .n_w = 1};
     const bool by_id = src[2] && engine_tensor_is(src[2], QUANT_I32);
     const int second = by_id ? 3 : 2;
     const bool gated = src[second] && dst->ne[0] == src[1]->ne[1];
@@ -150,21 +153,34 @@ static bool mul_mat_id_active_shape(struct engine_tensor *dst, struct base_error
     return mul_mat_id_shape(dst, err) && active_matches(dst, dst->src[3], err);
 }
 
+/* A copy of each matrix of w. */
+static bool columns_match(struct engine_tensor *dst, const struct engine_tensor *columns,
+                          struct base_error *err)
+{
+    const struct engine_tensor *w = dst->src[1];
+    uint64_t bytes;
+    if (!quant_columns_size(w->type, w->ne[0], w->ne[1], &bytes) ||
+        !engine_tensor_is(columns, QUANT_I8) || !engine_tensor_contiguous(columns) ||
+        columns->ne[0] != (int64_t)bytes || engine_tensor_rows(columns) != w->ne[2])
+        return engine_shape_fail(dst, err, "the columns do not fit the weight");
+    return true;
+}
+
 static bool mul_mat_columns_shape(struct engine_tensor *dst, struct base_error *err)
 {
-    const struct engine_tensor *x = dst->src[0], *w = dst->src[1], *columns = dst->src[2];
+    const struct engine_tensor *x = dst->src[0], *w = dst->src[1];
     const char *problem = weight_problem(w, x);
-    uint64_t bytes;
     if (problem) return engine_shape_fail(dst, err, problem);
     if (!engine_tensor_is(x, QUANT_F32)) return engine_shape_fail(dst, err, "x must be F32");
     if (x->ne[2] != 1 || x->ne[3] != 1 || w->ne[2] != 1 || w->ne[3] != 1)
         return engine_shape_fail(dst, err, "too many dimensions");
-    if (!quant_columns_size(w->type, w->ne[0], w->ne[1], &bytes) ||
-        !engine_tensor_is(columns, QUANT_I8) || !engine_tensor_contiguous(columns) ||
-        engine_tensor_elements(columns) != (int64_t)bytes)
-        return engine_shape_fail(dst, err, "the columns do not fit the weight");
     engine_dst_shape(dst, QUANT_F32, w->ne[1], x->ne[1], 1, 1);
-    return true;
+    return columns_match(dst, dst->src[2], err);
+}
+
+static bool mul_mat_id_columns_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    return mul_mat_id_shape(dst, err) && columns_match(dst, dst->src[3], err);
 }
 
 static bool mul_mat_transposed_shape(struct engine_tensor *dst, struct base_error *err)
@@ -273,6 +289,10 @@ const struct engine_op engine_op_mul_mat_id_active = {.name = "mul_mat_id_active
                                                       .work = product_work};
 const struct engine_op engine_op_mul_mat_columns = {
     .name = "mul_mat_columns", .n_src = 3, .shape = mul_mat_columns_shape, .work = product_work};
+const struct engine_op engine_op_mul_mat_id_columns = {.name = "mul_mat_id_columns",
+                                                       .n_src = 4,
+                                                       .shape = mul_mat_id_columns_shape,
+                                                       .work = product_work};
 
 struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_tensor *const *w,
                                          int n_w, struct engine_tensor *x)
@@ -321,4 +341,12 @@ struct engine_tensor *engine_mul_mat_columns(struct engine_graph *g, struct engi
 {
     struct engine_tensor *src[] = {x, w, columns};
     return engine_graph_node(g, &engine_op_mul_mat_columns, src, 3, NULL);
+}
+
+struct engine_tensor *engine_mul_mat_id_columns(struct engine_graph *g, struct engine_tensor *w,
+                                                struct engine_tensor *columns,
+                                                struct engine_tensor *x, struct engine_tensor *ids)
+{
+    struct engine_tensor *src[] = {x, w, ids, columns};
+    return engine_graph_node(g, &engine_op_mul_mat_id_columns, src, 4, NULL);
 }

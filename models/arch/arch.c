@@ -31,6 +31,16 @@ const struct model_arch *model_arch_find(struct gguf_str name, const char **stor
     return NULL;
 }
 
+const struct model_arch *model_arch_find_drafter(struct gguf_str name, const char **stored)
+{
+    for (const struct model_arch *a = model_arch_drafter; a->name[0]; a++)
+        if (gguf_str_is(name, a->name[0])) {
+            *stored = a->name[0];
+            return a;
+        }
+    return NULL;
+}
+
 const struct model_arch *model_arch_known(const struct model_arch *arch, uint32_t n_layer,
                                           uint32_t n_vocab, uint32_t n_expert)
 {

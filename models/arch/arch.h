@@ -33,6 +33,7 @@ enum model_block_id {
     MODEL_CHANNEL_MIX, /* RWKV's network */
     MODEL_CROSS,       /* attention of a decoder to the rows of its encoder */
     MODEL_COMPRESSED,  /* attention to a window and to compressed keys of blocks before it */
+    MODEL_NGRAM,       /* embeddings of the latest ids together, added to the input of a layer */
     MODEL_POOL,        /* after the layers: classifier and projections of pooled rows */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
@@ -62,6 +63,10 @@ struct model_plan {
     bool per_layer;   /* per-layer embeddings: embedding_length_per_layer_input; 0: none */
     bool altup;       /* layers are MODEL_ALTUP; per-layer embeddings have 256 numbers by default */
     bool first_plain; /* files may lack the first layer's attn_norm: its mixer reads x itself */
+    bool stacks;      /* two stacks of layers run in turns: hrm.layers_per_stack, hrm.h_cycles,
+                         hrm.l_cycles (models/params.h) */
+    bool switched;    /* adapters in the file, one of which each token has, by the ids up to it */
+    bool ngram;       /* ple.layers names a layer whose input MODEL_NGRAM changes */
     bool loops; /* all layers run num_loops times, each pass with its own state; the output norm is
                    applied between passes, unless skip_loop_final_norm */
 };
@@ -79,23 +84,25 @@ enum model_norm_kind {
 /* x: the layer's input; m: mixer; f: feed-forward network; N: norms, each with its own weights. If
  * the file has attn_norm_2, this is the norm of m, and N is the norm of f. */
 enum model_residual {
-    MODEL_PRE_NORM,        /* x += m(N x); x += f(N x) */
-    MODEL_SANDWICH,        /* x += N m(N x); x += N f(N x) */
-    MODEL_POST_NORM,       /* x += N m(x); x += N f(x) */
-    MODEL_POST_NORM_KEY,   /* swin_norm: true: post-norm, false: pre-norm */
-    MODEL_SUM_NORM,        /* x = N (x + m(x)); x = N (x + f(x)); no norm after the layers. If the
-                              file has attn_norm_2, x = N2 (N (x + m(x)) + x) before f */
-    MODEL_HYPER,           /* hyper-connections (hyper.c): several streams, of which sublayers read
-                              a weighted sum */
-    MODEL_HYPER_MIXED,     /* the same, and each sublayer mixes the streams among each other */
-    MODEL_NORM_STREAM,     /* h = N x; x = m(h) + c h; h = N x; x = f(h) + c h, c residual_scale */
-    MODEL_ATTENDED,        /* pre-norm, but sublayers read a mixture of earlier streams: before the
-                              layers i with i mod attn_res.block_size = 0 the stream x is set aside
-                              and begins anew with m; the inputs of N, also of the output norm, are
-                              the sum of p_s s over the streams s set aside and x, p the softmax of
-                              w . s / rms(s), with weights w for each place (Kimi K3) */
-    MODEL_PARALLEL,        /* x += m(N x) + f(N x), one N or, if the file has ffn_norm, two */
-    MODEL_PARALLEL_KEY,    /* use_parallel_residual: true: parallel, false: pre-norm */
+    MODEL_PRE_NORM,      /* x += m(N x); x += f(N x) */
+    MODEL_SANDWICH,      /* x += N m(N x); x += N f(N x) */
+    MODEL_POST_NORM,     /* x += N m(x); x += N f(x) */
+    MODEL_POST_NORM_KEY, /* swin_norm: true: post-norm, false: pre-norm */
+    MODEL_SUM_NORM,      /* x = N (x + m(x)); x = N (x + f(x)); no norm after the layers. If the
+                            file has attn_norm_2, x = N2 (N (x + m(x)) + x) before f */
+    MODEL_HYPER,         /* hyper-connections (hyper.c): several streams, of which sublayers read
+                            a weighted sum */
+    MODEL_HYPER_MIXED,   /* the same, and each sublayer mixes the streams among each other */
+    MODEL_HYPER_MEAN,    /* the same; the output norm reads the mean of the streams */
+    MODEL_HYPER_GATED,  /* streams whose normalized elements have gates; there are no other norms */
+    MODEL_NORM_STREAM,  /* h = N x; x = m(h) + c h; h = N x; x = f(h) + c h, c residual_scale */
+    MODEL_ATTENDED,     /* pre-norm, but sublayers read a mixture of earlier streams: before the
+                           layers i with i mod attn_res.block_size = 0 the stream x is set aside
+                           and begins anew with m; the inputs of N, also of the output norm, are
+                           the sum of p_s s over the streams s set aside and x, p the softmax of
+                           w . s / rms(s), with weights w for each place (Kimi K3) */
+    MODEL_PARALLEL,     /* x += m(N x) + f(N x), one N or, if the file has ffn_norm, two */
+    MODEL_PARALLEL_KEY, /* use_parallel_residual: true: parallel, false: pre-norm */
     MODEL_PARALLEL_BY_NORM /* parallel without ffn_norm, pre-norm with it */
 };
 
@@ -220,12 +227,17 @@ enum model_indexed {
                               context_length is at least 2^20 the first three and then each fourth,
                               from layer 6 on */
     MODEL_INDEXED_OPTIONAL, /* as TYPES; none if attention.indexer.top_k is 0 or absent */
-    MODEL_INDEXED_BLOCKS /* layers after the first leading_dense_block_count; it chooses blocks of
-                            keys, for each key head */
+    MODEL_INDEXED_BLOCKS, /* layers after the first leading_dense_block_count; it chooses blocks of
+                             keys, for each key head */
+    MODEL_INDEXED_MEANS,  /* layers with attention.compress_ratios r > 0; it chooses blocks of r
+                             positions by the means of their keys */
+    MODEL_INDEXED_POOLS   /* as TYPES, all by default; it chooses blocks of attention.indexer.kpool
+                             positions by weighted sums of their keys */
 };
 
 struct model_attention_row {
     enum model_rope_kind rope;
+    bool pairs; /* Q, K and V multiply two rows of E numbers */
     enum model_indexed indexed;
     enum model_rope_kind index_rope; /* of the indexer's queries and keys */
     bool index_as_heads; /* of these the last elements rotate, and the norm of keys has the model's
@@ -260,6 +272,7 @@ struct model_delta_row {
     bool grouped; /* consecutive value heads share a key head, otherwise every KH-th; beta and alpha
                      are one tensor ssm_ba, by key head; files may have Q, K, V and Z as ssm_in, in
                      the same order */
+    bool sigmoid; /* the activation of the output's gate, otherwise SiLU */
 };
 
 /* Kimi delta attention. */
@@ -269,6 +282,7 @@ struct model_kda_row {
     bool bounded;               /* kda.gate_lower_bound, if present, is the decay's bound */
     bool positive;              /* files have |a|, otherwise -|a| */
     bool flat;                  /* the shape of a is [H], otherwise [H][1] */
+    float unit_eps;             /* see model_unit_heads; 0: that of norms */
 };
 
 struct model_mamba_row {
@@ -438,6 +452,16 @@ enum model_mtp_input {
     MODEL_MTP_PLAIN       /* the hidden state before it */
 };
 
+/* A model that drafts tokens for another one, of which it reads hidden states (models/drafter.c):
+ * it is no model by itself. */
+enum model_drafter_kind {
+    MODEL_DRAFTER_NONE,
+    MODEL_DRAFTER_EAGLE3, /* one layer, which reads the embedding of a token and the hidden states
+                             of the position before it (Li et al. 2025) */
+    MODEL_DRAFTER_DFLASH  /* layers whose keys and values of a position are made of its hidden
+                             states; they replace mask tokens after the text, all at once */
+};
+
 /* ---- Pooling: one row of a sequence's hidden states (block_pool.c) ---- */
 
 struct model_pool_row {
@@ -462,7 +486,7 @@ struct model_alias {
     const char *usual, *here; /* NULL: end of the list; here "": an ignored tensor */
 };
 
-enum { MODEL_MAX_KNOWN = 3, MODEL_MAX_ALIASES = 10, MODEL_MAX_NAMES = 8 };
+enum { MODEL_MAX_KNOWN = 3, MODEL_MAX_ALIASES = 14, MODEL_MAX_NAMES = 8 };
 
 struct model_arch {
     const char *name[MODEL_MAX_NAMES]; /* general.architecture, and the prefix of its keys */
@@ -487,6 +511,7 @@ struct model_arch {
     struct model_ends_row ends;
     struct model_pool_row pool;
     enum model_mtp_input mtp;
+    enum model_drafter_kind drafter;
     struct model_known known[MODEL_MAX_KNOWN];
     struct model_alias alias[MODEL_MAX_ALIASES];
 };
@@ -496,6 +521,8 @@ struct model_arch {
 const char *model_arch_name(size_t i, const struct model_arch **row);
 /* Returns the row of a name, NULL if there is none. *stored is the table's copy of the name. */
 const struct model_arch *model_arch_find(struct gguf_str name, const char **stored);
+/* As model_arch_find, among drafters, which the functions above do not return. */
+const struct model_arch *model_arch_find_drafter(struct gguf_str name, const char **stored);
 /* Returns the row for a model of these sizes: `arch`, or the row that its table of known models
  * names. */
 const struct model_arch *model_arch_known(const struct model_arch *arch, uint32_t n_layer,

@@ -14,5 +14,6 @@ extern const struct model_arch model_arch_hybrid[];
 extern const struct model_arch model_arch_source[];
 extern const struct model_arch model_arch_diffusion[];
 extern const struct model_arch model_arch_encoder[];
+extern const struct model_arch model_arch_drafter[]; /* not models by themselves */
 
 #endif

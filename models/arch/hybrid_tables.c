@@ -6,8 +6,6 @@
 #define BARE_SSM {"ssm_a.weight", "ssm_a"}, {"ssm_d.weight", "ssm_d"}
 #define BARE_POST {"post_attention_norm.weight", "post_attention_norm"}, {"post_ffw_norm.weight", "post_ffw_norm"}
 #define NORM_2   {"ffn_norm.weight", "post_attention_norm.weight"}
-/* Biases that files may have and the reference implementation does not add. */
-#define NO_BIAS  {"attn_q.bias", ""}, {"attn_k.bias", ""}, {"attn_v.bias", ""}
 
 #define RWKV(id)                                                                                    \
     .plan = {.mixer = (id), .ffn = MODEL_CHANNEL_MIX}, .norm = MODEL_LAYER_NORM,                    \
@@ -25,14 +23,14 @@ const struct model_arch model_arch_hybrid[] = {
      .ffn.scales = true,
      .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .q_gate = true,
               .scale = MODEL_SCALE_KEY, .rope_keys = MODEL_ROPE_KEYS_INTERLEAVED},
-     .alias = {BARE_SSM, NORM_2, NO_BIAS}},
+     .alias = {BARE_SSM, NORM_2}},
     {{"qwen35moe"}, .mtp = MODEL_MTP_NORMALIZED, .plan = {.rule = MODEL_PLAN_INTERVAL, .mixer = MODEL_ATTENTION, .recurrent = MODEL_DELTA_NET},
      .ffn.scales = true,
      .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .q_gate = true,
               .scale = MODEL_SCALE_KEY, .rope_keys = MODEL_ROPE_KEYS_INTERLEAVED},
      .experts = {.allowed = true, .own_length = true, .shared = MODEL_SHARED_LENGTH_OR_MAIN,
                  .shared_gate = true},
-     .alias = {BARE_SSM, NORM_2, NO_BIAS}},
+     .alias = {BARE_SSM, NORM_2}},
     {{"qwen3next"}, .mtp = MODEL_MTP_NORMALIZED, .plan = {.rule = MODEL_PLAN_INTERVAL, .mixer = MODEL_ATTENTION, .recurrent = MODEL_DELTA_NET},
      .ffn.scales = true,
      .delta.grouped = true,
@@ -40,7 +38,14 @@ const struct model_arch model_arch_hybrid[] = {
               .scale = MODEL_SCALE_KEY},
      .experts = {.allowed = true, .own_length = true, .shared = MODEL_SHARED_LENGTH_OR_MAIN,
                  .shared_gate = true},
-     .alias = {BARE_SSM, NORM_2, NO_BIAS}},
+     .alias = {BARE_SSM, NORM_2}},
+    {{"qwen4exp"}, .plan = {.rule = MODEL_PLAN_INTERVAL, .mixer = MODEL_ATTENTION, .recurrent = MODEL_DELTA_NET, .ngram = true},
+     .residual = MODEL_HYPER_GATED, .ffn.scales = true, .delta.sigmoid = true,
+     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .q_gate = true, .indexed = MODEL_INDEXED_MEANS,
+              .scale = MODEL_SCALE_KEY, .rope_keys = MODEL_ROPE_KEYS_INTERLEAVED},
+     .experts = {.allowed = true, .own_length = true, .shared = MODEL_SHARED_LENGTH_OR_MAIN,
+                 .shared_gate = true},
+     .alias = {BARE_SSM}},
     {{"granitehybrid"}, .plan = {.rule = MODEL_PLAN_KV_HEADS, .mixer = MODEL_ATTENTION, .recurrent = MODEL_MAMBA2},
      .experts = {.allowed = true, .shared = MODEL_SHARED_LENGTH},
      .attn = {.scale = MODEL_SCALE_KEY, .rotate = MODEL_ROTATE_FINETUNED},
@@ -86,6 +91,15 @@ const struct model_arch model_arch_hybrid[] = {
                  .latent = "expert_latent_length"},
      .alias = {BARE_SSM, {"ssm_g_a.weight", "ssm_g.weight"}, {"ffn_latent_down.weight", "ffn_routed_down.weight"},
                {"ffn_latent_up.weight", "ffn_routed_up.weight"}, {"ffn_latent_norm.weight", "ffn_routed_norm.weight"}}},
+    {{"glm5-next"}, .plan = {.rule = MODEL_PLAN_KV_HEADS, .mixer = MODEL_MLA, .recurrent = MODEL_KDA},
+     .residual = MODEL_HYPER_MEAN,
+     .attn = {.rope = MODEL_ROPE_NONE, .indexed = MODEL_INDEXED_POOLS},
+     .kda = {.bounded = true, .flat = true, .unit_eps = 1e-6f},
+     .ffn.clamps = MODEL_CLAMPS_EXPERTS,
+     .experts = {.allowed = true, .own_length = true, .leading = true, .gating_key = true,
+                 .gating = MODEL_GATING_SIGMOID, .normalize = MODEL_NORMALIZE_KEY, .scale_key = true,
+                 .shared = MODEL_SHARED_COUNT},
+     .alias = {BARE_SSM}},
     {{"bailingmoe3"}, .mtp = MODEL_MTP_NORMALIZED,
      .plan = {.rule = MODEL_PLAN_KV_HEADS, .mixer = MODEL_MLA, .recurrent = MODEL_KDA},
      .attn = {.gate = MODEL_GATE_SIGMOID},

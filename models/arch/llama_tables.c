@@ -10,6 +10,9 @@ static const struct model_arch exaone4_32b = {
     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .rotate = MODEL_ROTATE_WINDOWED,
              .window = {MODEL_WINDOW_PERIOD, 4, .size = 4096}}};
 
+/* The adapters of a product. */
+#define SWITCHED(name) {name "_switch_a.weight", name ".lora_a"}, {name "_switch_b.weight", name ".lora_b"}
+
 const struct model_arch model_arch_llama[] = {
     {{"llama"}, .ffn.scales = true, .experts = {.allowed = true}},
     {.name = {"internlm2", "xverse"}},
@@ -27,10 +30,18 @@ const struct model_arch model_arch_llama[] = {
     {{"granite", "granitemoe"}, .experts = {.allowed = true, .shared = MODEL_SHARED_LENGTH},
      .attn = {.scale = MODEL_SCALE_KEY, .rotate = MODEL_ROTATE_FINETUNED},
      .ends = {.embd_scale = MODEL_EMBD_KEY, .logit_scale = MODEL_LOGITS_DIVIDED, .residual_scale = true}},
+    {{"graniteswitch"}, .plan.switched = true,
+     .attn = {.scale = MODEL_SCALE_KEY, .rotate = MODEL_ROTATE_FINETUNED},
+     .ends = {.embd_scale = MODEL_EMBD_KEY, .logit_scale = MODEL_LOGITS_DIVIDED, .residual_scale = true},
+     .alias = {SWITCHED("attn_q"), SWITCHED("attn_k"), SWITCHED("attn_v"), SWITCHED("attn_output"),
+               SWITCHED("ffn_gate"), SWITCHED("ffn_up"), SWITCHED("ffn_down")}},
     {{"minicpm"}, .experts = {.allowed = true}, .attn = {.scale = MODEL_SCALE_KEY},
      .ends = {.embd_scale = MODEL_EMBD_KEY, .embd_default = 12, .logit_scale = MODEL_LOGITS_DIVIDED,
               .logits_by_embd = 256, .residual_scale = true, .residual_default = 1.4f}},
     {{"nanbeige"}, .plan.loops = true, .ffn.scales = true},
+    {{"hrm_text"}, .plan.stacks = true, .norm = MODEL_RMS_NORM_PLAIN, .ends.embd_scale = MODEL_EMBD_KEY,
+     .attn = {.rope = MODEL_ROPE_NEOX, .gate = MODEL_GATE_SIGMOID},
+     .alias = {{"hrm.z_l_init.weight", "hrm.z_l_init"}}},
     {{"chatglm"}, .ffn = {.form = MODEL_FFN_FUSED}},
     {{"glm4"}, .residual = MODEL_SANDWICH, .attn = {.rope_keys = MODEL_ROPE_KEYS_SECTIONS},
      .ffn = {.form = MODEL_FFN_FUSED}},

@@ -61,6 +61,34 @@ struct engine_tensor *model_choose_keys(struct model_builder *b, struct engine_t
                               &b->state->kv.slots[kind].view, weights, &all);
 }
 
+struct engine_tensor *model_pool_keys(struct model_builder *b, struct engine_tensor *x,
+                                      struct engine_tensor *ape, uint32_t size)
+{
+    const struct model_kv_layer *layer = &b->state->kv.layer[b->kv_layer];
+    const struct engine_compress_keys how = {
+        .ratio = (int)b->layer->kv.ratio, .size = (int)size, .score_at = ape ? (int)size : -1};
+    struct engine_tensor *rows = model_keep_open(b, x);
+    return engine_compress_keys(b->g, rows, b->inputs.kv.ended[layer->blocks],
+                                &b->state->kv.slots[layer->kind].view, ape, &how);
+}
+
+struct engine_tensor *model_choose_pools(struct model_builder *b, struct engine_tensor *q,
+                                         struct engine_tensor *k, struct engine_tensor *weights,
+                                         uint32_t n_used)
+{
+    const struct model_kv_layer *layer = &b->state->kv.layer[b->kv_layer];
+    struct model_kv *kv = &b->state->kv;
+    const struct model_kv_inputs *in = &b->inputs.kv;
+    const int ratio = (int)b->layer->kv.ratio;
+    const struct engine_choose_keys how = {
+        .n_used = (int)n_used, .block = 1, .n_near = ratio - 1, .n_each = ratio};
+    k = engine_reshape(b->g, k, 3, (int64_t[]){k ? k->ne[0] : 0, 1, b->n_tokens});
+    k = write_kind(b, layer->blocks, MODEL_KV_INDEX, k);
+    return engine_choose_far_keys(b->g, q, model_swap_heads(b, k), in->range[layer->blocks],
+                                  &kv->slots[layer->blocks].view, weights, in->range[layer->kind],
+                                  &kv->slots[layer->kind].view, &how);
+}
+
 /* Returns a cache of keys or values [KH][units][..] as that of one head, [1][KH units][..]. */
 static struct engine_tensor *as_one_head(const struct model_builder *b, struct engine_tensor *x)
 {
@@ -81,9 +109,10 @@ struct engine_tensor *model_attend_chosen(struct model_builder *b, struct engine
     const int64_t rows = n_lists * b->n_tokens;
     chosen = engine_reshape(b->g, chosen, 2, (int64_t[]){n, rows});
     if (n_lists > 1) q = engine_reshape(b->g, q, 3, (int64_t[]){d, n_head / n_lists, rows});
+    k = n_lists > 1 ? as_one_head(b, kept[0]) : model_swap_heads(b, kept[0]);
+    v = n_lists > 1 ? as_one_head(b, kept[1]) : model_swap_heads(b, kept[1]);
     struct engine_tensor *x = engine_attention(
-        b->g, q, as_one_head(b, kept[0]), as_one_head(b, kept[1]),
-        engine_cols(b->g, chosen, 0, ENGINE_RANGE),
+        b->g, q, k, v, engine_cols(b->g, chosen, 0, ENGINE_RANGE),
         engine_cols(b->g, chosen, ENGINE_RANGE, n - ENGINE_RANGE), sinks, NULL, how);
     return engine_reshape(b->g, x, 2, (int64_t[]){x ? x->ne[0] * n_lists : 0, b->n_tokens});
 }

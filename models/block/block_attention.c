@@ -3,12 +3,17 @@
  * MiniMax-M3 (2026): an indexer chooses, for each key head h, the blocks of keys that its queries
  * attend to: the latest ones, and those with the largest scores of a key in them,
  *
- *     iq_h . ik_j,  iq = N(W_iq x) of KH heads, ik = N(W_ik x) of one, DI elements each, rotated */
+ *     iq_h . ik_j,  iq = N(W_iq x) of KH heads, ik = N(W_ik x) of one, DI elements each, rotated
+ *
+ * Qwen 4 (2026): HI heads choose blocks of r positions for all key heads, by the sum over h of
+ * max(iq_h . ik_j, 0) for the key ik of a complete block, N(mean of W_ik x), rotated at its first
+ * position; the positions after the last complete block are attended to in any case. */
 #include "models/block/blocks.h"
 #include <math.h>
 
 struct attention {
     uint32_t n_embd, n_q, n_k, n_v, n_qkv, n_out; /* E, H D, KH D, KH DV, those three, H DV */
+    uint32_t n_in;               /* E or 2 E: of the rows that Q, K and V multiply */
     uint32_t n_q_all;            /* rows of attn_q: n_q, or 2 n_q if it has a gate */
     uint32_t n_q_norm, n_k_norm; /* sizes of norms: 0, D, or that of all heads */
     uint32_t n_q_norm_optional, n_k_norm_optional;
@@ -35,22 +40,27 @@ struct attention {
     float value_scale;          /* factor of the output; 0: none */
     struct model_norm sub_norm; /* applied before the output projection */
     struct model_linear out;
-    uint32_t d_index, n_index_q; /* DI, KH DI; 0: all keys in the range are attended to */
+    uint32_t d_index, n_index,
+        n_index_q; /* DI, its heads, their elements; 0: there is no indexer */
+    bool indexed;  /* only keys that it chooses are attended to; otherwise all in the range */
+    uint32_t ratio, n_pools; /* r, blocks that are chosen; 0: each position has a key */
     struct engine_choose_keys choice;
     struct model_linear index_q, index_k;
     struct model_norm index_q_norm, index_k_norm;
+    uint32_t n_lora, n_slots; /* of adapters that ids choose: rank, number and one; or 0 */
+    struct model_switched switched[3], switched_out; /* of Q, K, V; of the output */
 };
 
 #define AT(member) MODEL_AT(struct attention, member)
 
 /* clang-format off */
 static const struct model_tensor_row tensors[] = {
-    {"attn_qkv",      MODEL_LINEAR, MODEL_OPTIONAL, AT(qkv),    .inputs = AT(n_embd), .outputs = AT(n_qkv)},
-    {"attn_q",        MODEL_LINEAR, MODEL_REQUIRED, AT(q),      .inputs = AT(n_embd), .outputs = AT(n_q_all), .unless = AT(qkv)},
-    {"attn_k",        MODEL_LINEAR, MODEL_REQUIRED, AT(k),      .inputs = AT(n_embd), .outputs = AT(n_k_must), .unless = AT(qkv)},
-    {"attn_v",        MODEL_LINEAR, MODEL_REQUIRED, AT(v),      .inputs = AT(n_embd), .outputs = AT(n_v_must), .unless = AT(qkv)},
-    {"attn_k",        MODEL_LINEAR, MODEL_OPTIONAL, AT(k),      .inputs = AT(n_embd), .outputs = AT(n_k_may)},
-    {"attn_v",        MODEL_LINEAR, MODEL_OPTIONAL, AT(v),      .inputs = AT(n_embd), .outputs = AT(n_v_may)},
+    {"attn_qkv",      MODEL_LINEAR, MODEL_OPTIONAL, AT(qkv),    .inputs = AT(n_in), .outputs = AT(n_qkv)},
+    {"attn_q",        MODEL_LINEAR, MODEL_REQUIRED, AT(q),      .inputs = AT(n_in), .outputs = AT(n_q_all), .unless = AT(qkv)},
+    {"attn_k",        MODEL_LINEAR, MODEL_REQUIRED, AT(k),      .inputs = AT(n_in), .outputs = AT(n_k_must), .unless = AT(qkv)},
+    {"attn_v",        MODEL_LINEAR, MODEL_REQUIRED, AT(v),      .inputs = AT(n_in), .outputs = AT(n_v_must), .unless = AT(qkv)},
+    {"attn_k",        MODEL_LINEAR, MODEL_OPTIONAL, AT(k),      .inputs = AT(n_in), .outputs = AT(n_k_may)},
+    {"attn_v",        MODEL_LINEAR, MODEL_OPTIONAL, AT(v),      .inputs = AT(n_in), .outputs = AT(n_v_may)},
     {"attn_q_norm",   MODEL_NORM,   MODEL_REQUIRED, AT(q_norm), .inputs = AT(n_q_norm), .outputs = AT(q_norm_rows)},
     {"attn_k_norm",   MODEL_NORM,   MODEL_REQUIRED, AT(k_norm), .inputs = AT(n_k_norm), .outputs = AT(k_norm_rows)},
     {"attn_q_norm",   MODEL_NORM,   MODEL_OPTIONAL, AT(q_norm), .inputs = AT(n_q_norm_optional), .outputs = AT(q_norm_rows)},
@@ -66,6 +76,14 @@ static const struct model_tensor_row tensors[] = {
     {"indexer.k_proj", MODEL_LINEAR, MODEL_REQUIRED, AT(index_k), .inputs = AT(n_embd), .outputs = AT(d_index)},
     {"indexer.q_norm", MODEL_NORM,   MODEL_REQUIRED, AT(index_q_norm), .inputs = AT(d_index)},
     {"indexer.k_norm", MODEL_NORM,   MODEL_REQUIRED, AT(index_k_norm), .inputs = AT(d_index)},
+    {"attn_q_switch_a", MODEL_STACK, MODEL_REQUIRED, AT(switched[0].a), .inputs = AT(n_embd), .outputs = AT(n_lora), .depth = AT(n_slots)},
+    {"attn_q_switch_b", MODEL_STACK, MODEL_REQUIRED, AT(switched[0].b), .inputs = AT(n_lora), .outputs = AT(n_q), .depth = AT(n_slots)},
+    {"attn_k_switch_a", MODEL_STACK, MODEL_REQUIRED, AT(switched[1].a), .inputs = AT(n_embd), .outputs = AT(n_lora), .depth = AT(n_slots)},
+    {"attn_k_switch_b", MODEL_STACK, MODEL_REQUIRED, AT(switched[1].b), .inputs = AT(n_lora), .outputs = AT(n_k), .depth = AT(n_slots)},
+    {"attn_v_switch_a", MODEL_STACK, MODEL_REQUIRED, AT(switched[2].a), .inputs = AT(n_embd), .outputs = AT(n_lora), .depth = AT(n_slots)},
+    {"attn_v_switch_b", MODEL_STACK, MODEL_REQUIRED, AT(switched[2].b), .inputs = AT(n_lora), .outputs = AT(n_v), .depth = AT(n_slots)},
+    {"attn_output_switch_a", MODEL_STACK, MODEL_REQUIRED, AT(switched_out.a), .inputs = AT(n_out), .outputs = AT(n_lora), .depth = AT(n_slots)},
+    {"attn_output_switch_b", MODEL_STACK, MODEL_REQUIRED, AT(switched_out.b), .inputs = AT(n_lora), .outputs = AT(n_embd), .depth = AT(n_slots)},
     {.name = NULL},
 };
 /* clang-format on */
@@ -201,12 +219,32 @@ static bool read_relative(struct model_reader *r, struct model_params *p, uint32
     return true;
 }
 
+/* Reads the keys of an indexer of blocks that have keys of their own. */
+static bool read_pools(struct model_reader *r, uint32_t layer, struct attention *a)
+{
+    uint32_t n_used = 0;
+    if (!model_read_u32(r, "attention.indexer.head_count", MODEL_REQUIRED, 1, MODEL_MAX_HEADS,
+                        &a->n_index) ||
+        !model_read_u32(r, "attention.indexer.key_length", MODEL_REQUIRED, (uint32_t)a->rope.n_rot,
+                        MODEL_MAX_DIM / a->n_index, &a->d_index) ||
+        !model_read_layer_u32(r, "attention.compress_ratios", MODEL_OPTIONAL, layer, 0, 1024,
+                              &a->ratio) ||
+        !model_read_u32(r, "attention.indexer.top_k", MODEL_REQUIRED, a->ratio ? a->ratio : 1,
+                        INT32_MAX, &n_used))
+        return false;
+    a->n_index_q = a->n_index * a->d_index;
+    a->indexed = a->ratio > 0;
+    a->n_pools = a->ratio ? n_used / a->ratio : 0;
+    return true;
+}
+
 /* Reads the keys of a layer's indexer. */
 static bool read_indexer(struct model_reader *r, const struct model_params *p, uint32_t layer,
                          struct attention *a)
 {
     uint32_t leading = 0, n_head = 0, n_used = 0, block = 0, n_local = 0, d = 0;
     const uint32_t n_rot = (uint32_t)a->rope.n_rot;
+    if (p->arch->attn.indexed == MODEL_INDEXED_MEANS) return read_pools(r, layer, a);
     if (p->arch->attn.indexed != MODEL_INDEXED_BLOCKS) return true;
     if (!model_read_u32(r, "leading_dense_block_count", MODEL_OPTIONAL, 0, MODEL_MAX_LAYERS,
                         &leading) ||
@@ -223,7 +261,9 @@ static bool read_indexer(struct model_reader *r, const struct model_params *p, u
         return model_reader_fail(r, "attention.indexer.head_count",
                                  "%u, but there are %u key heads", n_head, a->n_head_kv);
     if (layer < leading) return true;
+    a->indexed = true;
     a->d_index = d;
+    a->n_index = n_head;
     a->n_index_q = n_head * d;
     a->choice = (struct engine_choose_keys){
         .n_used = (int)n_used, .block = (int)block, .n_local = (int)n_local};
@@ -246,6 +286,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     a->kind = window ? MODEL_KV_SLIDING : MODEL_KV_FULL;
     if (!read_sharing(r, p, l->index, a)) return false;
     a->n_embd = p->n_embd;
+    a->n_in = row->pairs ? 2 * p->n_embd : p->n_embd;
     a->n_q = a->n_head * a->d;
     a->n_k = a->n_head_kv * a->d;
     a->n_v = a->n_head_kv * a->dv;
@@ -254,6 +295,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     a->n_out = a->n_head * a->dv;
     *(a->shared ? &a->n_k_may : &a->n_k_must) = a->n_k;
     *(a->shared || row->k_as_v ? &a->n_v_may : &a->n_v_must) = a->n_v;
+    a->n_lora = p->adapters.rank;
+    a->n_slots = p->adapters.n ? p->adapters.n + 1 : 0;
     size_qk_norms(row, a);
     size_gate(r, p, l->index, a);
     l->kv = (struct model_kv_shape){.n_head = a->shared ? 0 : a->n_head_kv,
@@ -261,7 +304,9 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
                                     .size_v = a->dv,
                                     .window = window,
                                     .chunked = row->window.chunked,
-                                    .size_index = a->d_index};
+                                    .size_index = a->indexed ? a->d_index : 0,
+                                    .ratio = a->ratio,
+                                    .size_open = a->ratio ? a->d_index : 0};
     if (p->n_head == 0) {
         p->n_head = a->n_head;
         p->n_head_kv = a->n_head_kv;
@@ -285,6 +330,7 @@ static void build_qkv(const struct model_builder *b, const struct attention *a,
     linear[n] = &a->gate;
     size[n] = a->gate_rows;
     model_linears(b, &a->qkv, linear, size, n + joins_gate, x, "qkv", MODEL_IN_MIXER, part);
+    for (int i = 0; i < n; i++) part[i] = model_switched_add(b, &a->switched[i], x, part[i]);
     for (int i = 0; i < n; i++)
         qkv[i] = a->clamp > 0.0f ? engine_clamp(b->g, part[i], -a->clamp, a->clamp) : part[i];
     *gate = joins_gate ? part[n] : a->gate.weight ? model_linear(b, &a->gate, x) : NULL;
@@ -345,21 +391,38 @@ static struct engine_tensor *build_relative(struct model_builder *b, const struc
     return own;
 }
 
+/* Returns queries or keys of an indexer, x [T][heads DI], as [T][heads][DI], normalized and
+ * rotated. */
+static struct engine_tensor *build_index(const struct model_builder *b, const struct attention *a,
+                                         struct engine_tensor *x, uint32_t n_head,
+                                         const struct model_norm *norm,
+                                         struct engine_tensor *positions)
+{
+    x = model_norm(b, model_split_heads(b, x, n_head, a->d_index), norm);
+    return engine_rope(b->g, x, positions, model_rope_factors(b, &a->rope), &a->rope);
+}
+
 /* Lets the indexer choose keys for the queries of x [T][E]. */
 static void choose(struct model_builder *b, const struct attention *a, struct engine_tensor *x)
 {
     struct engine_tensor *part[2];
     const struct model_linear *const both[] = {&a->index_q, &a->index_k};
-    const uint32_t size[] = {a->n_index_q, a->d_index}, n_head[] = {a->n_head_kv, 1};
-    const struct model_norm *norm[] = {&a->index_q_norm, &a->index_k_norm};
+    const uint32_t size[] = {a->n_index_q, a->d_index};
     model_linears(b, NULL, both, size, 2, x, "index_qk", MODEL_IN_MIXER, part);
-    for (int i = 0; i < 2; i++) {
-        part[i] = model_split_heads(b, part[i], n_head[i], a->d_index);
-        part[i] = model_norm(b, part[i], norm[i]);
-        part[i] =
-            engine_rope(b->g, part[i], b->positions, model_rope_factors(b, &a->rope), &a->rope);
+    struct engine_tensor *q =
+        build_index(b, a, part[0], a->n_index, &a->index_q_norm, b->positions);
+    if (a->ratio) {
+        struct engine_tensor *ones = engine_cont(b->g, engine_cols(b->g, q, 0, 1));
+        ones = engine_clamp(b->g, ones, 1.0f, 1.0f);
+        ones = engine_reshape(b->g, ones, 2, (int64_t[]){a->n_index, b->n_tokens});
+        struct engine_tensor *k = model_pool_keys(b, part[1], NULL, a->d_index);
+        const enum model_kv_kind blocks = b->state->kv.layer[b->kv_layer].blocks;
+        k = build_index(b, a, k, 1, &a->index_k_norm, b->inputs.kv.start[blocks]);
+        b->chosen = model_choose_pools(b, q, k, ones, a->n_pools);
+    } else {
+        struct engine_tensor *k = build_index(b, a, part[1], 1, &a->index_k_norm, b->positions);
+        b->chosen = model_choose_keys(b, q, k, NULL, &a->choice);
     }
-    b->chosen = model_choose_keys(b, part[0], part[1], NULL, &a->choice);
     model_named(b, b->chosen, "chosen");
 }
 
@@ -382,15 +445,15 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     }
     const struct engine_attention how = {
         .scale = a->scale, .softcap = a->softcap, .max_alibi = a->alibi, .dv = (int)a->dv};
-    if (a->d_index) choose(b, a, x);
-    x = a->d_index ? model_attend_chosen(b, b->chosen, q, k, v, NULL, &how)
+    if (a->indexed) choose(b, a, x);
+    x = a->indexed ? model_attend_chosen(b, b->chosen, q, k, v, NULL, &how)
                    : model_attend(b, a->kind, q, k, v, a->sinks, build_relative(b, a), &how);
     x = model_named(b, x, "attention");
     if (q_gate)
         x = engine_mul(b->g, x, engine_reshape(b->g, q_gate, 2, (int64_t[]){a->n_q, b->n_tokens}));
     if (gate) x = model_apply_gate(b, x, gate, a->n_out, a->gate_rows);
     if (a->sub_norm.weight) x = model_norm(b, x, &a->sub_norm);
-    x = model_linear(b, &a->out, x);
+    x = model_switched_add(b, &a->switched_out, x, model_linear(b, &a->out, x));
     if (a->value_scale != 0.0f) x = engine_scale(b->g, x, a->value_scale, 0.0f);
     return model_named(b, x, "attn_out");
 }

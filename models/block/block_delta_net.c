@@ -124,7 +124,7 @@ static struct engine_tensor *build_keys(const struct model_builder *b, const str
 {
     const uint32_t each = d->n_head / d->n_head_k;
     x = model_split_heads(b, engine_cols(b->g, x, first, d->n_key), d->n_head_k, d->d);
-    x = engine_l2_norm(b->g, x, b->params->norm_eps);
+    x = model_unit_heads(b, x, b->params->norm_eps);
     return b->params->arch->delta.grouped ? model_repeat_heads(b, x, each) : x;
 }
 
@@ -152,7 +152,8 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
         engine_gated_delta(b->g, q, k, v, gate, beta, model_state_of(b), b->inputs.spans);
     b->written[1] = delta;
     x = model_norm(b, model_named(b, delta, "delta"), &d->norm);
-    x = engine_glu(b->g, engine_reshape(b->g, part[Z], 3, values), x, ENGINE_SILU);
+    const enum engine_unary act = b->params->arch->delta.sigmoid ? ENGINE_SIGMOID : ENGINE_SILU;
+    x = engine_glu(b->g, engine_reshape(b->g, part[Z], 3, values), x, act);
     x = engine_reshape(b->g, x, 2, (int64_t[]){d->n_value, b->n_tokens});
     return model_named(b, model_linear(b, &d->out, x), "delta_out");
 }

@@ -9,7 +9,7 @@ struct experts {
     uint32_t n_work, n_latent;               /* E or the latent size; that size or 0 */
     uint32_t n_shared_gate_rows, n_shared_up; /* 0 and 2 n_shared if one tensor has both */
     uint32_t n_shared_gate;                   /* E if the output of the shared experts has a gate */
-    uint32_t shared_zeros;                    /* 1 if many inputs of shared_down are zero */
+    uint32_t zeros; /* 1 if many inputs of down and shared_down are zero */
     uint32_t n_groups, n_groups_used;
     uint32_t n_chunk, n_chunk_ff; /* number of small experts, each of which `per_chunk` consecutive
                                      experts share, and their F; 0: none */
@@ -47,7 +47,7 @@ static const struct model_tensor_row tensors[] = {
     {"ffn_gate_up_exps",   MODEL_STACK,  MODEL_OPTIONAL, AT(gate_up), .inputs = AT(n_work), .outputs = AT(n_gate_up), .depth = AT(n_expert)},
     {"ffn_gate_exps",      MODEL_STACK,  MODEL_REQUIRED, AT(gate),    .inputs = AT(n_work), .outputs = AT(n_gate), .depth = AT(n_expert), .unless = AT(gate_up)},
     {"ffn_up_exps",        MODEL_STACK,  MODEL_REQUIRED, AT(up),      .inputs = AT(n_work), .outputs = AT(n_ff),   .depth = AT(n_expert), .unless = AT(gate_up)},
-    {"ffn_down_exps",      MODEL_STACK,  MODEL_REQUIRED, AT(down),    .inputs = AT(n_ff),   .outputs = AT(n_work), .depth = AT(n_expert)},
+    {"ffn_down_exps",      MODEL_STACK,  MODEL_REQUIRED, AT(down),    .inputs = AT(n_ff),   .outputs = AT(n_work), .depth = AT(n_expert), .zeros = AT(zeros)},
     {"ffn_gate_chexps",    MODEL_STACK,  MODEL_REQUIRED, AT(chunk_gate), .inputs = AT(n_embd), .outputs = AT(n_chunk_ff), .depth = AT(n_chunk)},
     {"ffn_up_chexps",      MODEL_STACK,  MODEL_REQUIRED, AT(chunk_up),   .inputs = AT(n_embd), .outputs = AT(n_chunk_ff), .depth = AT(n_chunk)},
     {"ffn_down_chexps",    MODEL_STACK,  MODEL_REQUIRED, AT(chunk_down), .inputs = AT(n_chunk_ff), .outputs = AT(n_embd), .depth = AT(n_chunk)},
@@ -57,7 +57,7 @@ static const struct model_tensor_row tensors[] = {
     {"ffn_gate_inp_shexp", MODEL_MATRIX, MODEL_REQUIRED, AT(shared_in),   .inputs = AT(n_shared_gate)},
     {"ffn_gate_shexp",     MODEL_LINEAR, MODEL_REQUIRED, AT(shared_gate), .inputs = AT(n_embd),   .outputs = AT(n_shared_gate_rows)},
     {"ffn_up_shexp",       MODEL_LINEAR, MODEL_REQUIRED, AT(shared_up),   .inputs = AT(n_embd),   .outputs = AT(n_shared_up)},
-    {"ffn_down_shexp",     MODEL_LINEAR, MODEL_REQUIRED, AT(shared_down), .inputs = AT(n_shared), .outputs = AT(n_embd), .zeros = AT(shared_zeros)},
+    {"ffn_down_shexp",     MODEL_LINEAR, MODEL_REQUIRED, AT(shared_down), .inputs = AT(n_shared), .outputs = AT(n_embd), .zeros = AT(zeros)},
     {.name = NULL},
 };
 /* clang-format on */
@@ -180,7 +180,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     e->n_used = p->n_expert_used;
     e->n_scaled = p->arch->experts.beside == MODEL_BESIDE_NORMS ? e->n_embd : 0;
     e->n_plain = e->n_embd - e->n_scaled;
-    e->shared_zeros = !p->arch->ffn.oai && engine_unary_has_zeros(p->act);
+    e->zeros = !p->arch->ffn.oai && engine_unary_has_zeros(p->act);
     if (!read_lengths(r, p, l->index, e) || !read_gating(r, p, e) || !read_chunks(r, p, e) ||
         !read_hash(r, p, l->index, e) ||
         !model_read_glu_clamp(r, p, "swiglu_clamp_exp", l->index, &e->clamp))

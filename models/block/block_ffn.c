@@ -20,6 +20,8 @@ struct ffn {
     float alpha_p, alpha_n, beta;     /* parameters of xIELU */
     float threshold;                  /* rows with a lower score of the predictor are zero */
     float clamp;                      /* bound of gated units; 0: none */
+    uint32_t n_lora, n_slots;         /* of adapters that ids choose: rank, number and one; or 0 */
+    struct model_switched switched[2], switched_down; /* of gate and up; of down */
 };
 
 #define AT(member) MODEL_AT(struct ffn, member)
@@ -34,6 +36,12 @@ static const struct model_tensor_row tensors[] = {
     {"ffn_down_t",   MODEL_TRANSPOSED, MODEL_REQUIRED, AT(down_t), .inputs = AT(n_down_t), .outputs = AT(n_embd)},
     {"fc1",          MODEL_LINEAR, MODEL_REQUIRED, AT(fc1),      .inputs = AT(n_embd), .outputs = AT(n_rank)},
     {"fc2",          MODEL_LINEAR, MODEL_REQUIRED, AT(fc2),      .inputs = AT(n_rank), .outputs = AT(n_predicted)},
+    {"ffn_gate_switch_a", MODEL_STACK, MODEL_REQUIRED, AT(switched[0].a), .inputs = AT(n_embd), .outputs = AT(n_lora), .depth = AT(n_slots)},
+    {"ffn_gate_switch_b", MODEL_STACK, MODEL_REQUIRED, AT(switched[0].b), .inputs = AT(n_lora), .outputs = AT(n_ff), .depth = AT(n_slots)},
+    {"ffn_up_switch_a", MODEL_STACK, MODEL_REQUIRED, AT(switched[1].a), .inputs = AT(n_embd), .outputs = AT(n_lora), .depth = AT(n_slots)},
+    {"ffn_up_switch_b", MODEL_STACK, MODEL_REQUIRED, AT(switched[1].b), .inputs = AT(n_lora), .outputs = AT(n_ff), .depth = AT(n_slots)},
+    {"ffn_down_switch_a", MODEL_STACK, MODEL_REQUIRED, AT(switched_down.a), .inputs = AT(n_ff), .outputs = AT(n_lora), .depth = AT(n_slots)},
+    {"ffn_down_switch_b", MODEL_STACK, MODEL_REQUIRED, AT(switched_down.b), .inputs = AT(n_lora), .outputs = AT(n_embd), .depth = AT(n_slots)},
     {.name = NULL},
 };
 /* clang-format on */
@@ -115,6 +123,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     if (row->divisor) f->n_ff /= row->divisor;
     if (row->square) f->n_ff = p->n_embd;
     if (f->n_ff == 0) return model_reader_fail(r, "feed_forward_length", "too small");
+    f->n_lora = p->adapters.rank;
+    f->n_slots = p->adapters.n ? p->adapters.n + 1 : 0;
     f->act = p->act;
     f->form = row->form == MODEL_FFN_BY_TENSORS ? form_of(r, l->index, f->n_ff) : row->form;
     if (f->form == MODEL_FFN_PLAIN && row->plain_relu) f->act = ENGINE_RELU;
@@ -123,6 +133,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     if (row->act_key && !read_activation(r, f)) return false;
     f->zeros = f->sparse || (f->form != MODEL_FFN_XIELU && engine_unary_has_zeros(f->act));
     return read_powerinfer(r, l->index, f) &&
+           (row->clamps != MODEL_CLAMPS_EXPERTS ||
+            model_read_glu_clamp(r, p, "swiglu_clamp_exp", l->index, &f->clamp)) &&
            model_read_glu_clamp(r, p, "swiglu_clamp_shexp", l->index, &f->clamp) &&
            (row->form != MODEL_FFN_XIELU || read_xielu(r, l->index, f));
 }
@@ -188,6 +200,7 @@ static struct engine_tensor *build_gated(const struct model_builder *b, const st
     const uint32_t size[] = {f->n_ff, f->n_ff};
     struct engine_tensor *part[2];
     model_linears(b, fused ? &f->up : NULL, both, size, 2, x, "ffn_gate_up", MODEL_IN_FFN, part);
+    for (int i = 0; i < 2; i++) part[i] = model_switched_add(b, &f->switched[i], x, part[i]);
     return model_glu(b, part[0], part[1], f->act, f->clamp);
 }
 
@@ -220,7 +233,8 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     if (f->act_scales) x = engine_div(b->g, x, f->act_scales);
     if (f->sub_norm.weight) x = model_norm(b, x, &f->sub_norm);
     const struct model_linear *down = f->n_down ? &f->down : &f->down_t;
-    return model_named(b, model_linear_as(b, down, MODEL_IN_FFN, x), "ffn_out");
+    struct engine_tensor *y = model_linear_as(b, down, MODEL_IN_FFN, x);
+    return model_named(b, model_switched_add(b, &f->switched_down, x, y), "ffn_out");
 }
 
 const struct model_block model_block_ffn = {

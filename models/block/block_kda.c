@@ -44,12 +44,23 @@ static const struct model_tensor_row tensors[] = {
 };
 /* clang-format on */
 
+/* Reads the number of heads: in files with one for each layer, which may be 0 here, that of the
+ * first other layer. */
+static bool read_heads(struct model_reader *r, uint32_t layer, uint32_t *n_head)
+{
+    static const char key[] = "attention.head_count";
+    for (uint32_t i = 0; i <= r->n_layer && *n_head == 0; i++)
+        if (!model_read_layer_u32(r, key, MODEL_REQUIRED, i ? i - 1 : layer, 0, MODEL_MAX_HEADS,
+                                  n_head))
+            return false;
+    return *n_head > 0 || model_reader_fail(r, key, "no layer has heads");
+}
+
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
 {
     struct kda *a = self;
     const struct model_kda_row *row = &p->arch->kda;
-    if (!model_read_layer_u32(r, "attention.head_count", MODEL_REQUIRED, l->index, 1,
-                              MODEL_MAX_HEADS, &a->n_head) ||
+    if (!read_heads(r, l->index, &a->n_head) ||
         !model_read_u32(r, "ssm.conv_kernel", MODEL_REQUIRED, 2, MODEL_MAX_TAPS, &a->n_taps) ||
         !model_read_u32(r, "kda.head_dim", MODEL_REQUIRED, 1, MODEL_MAX_DIM / a->n_head / 3,
                         &a->d) ||
@@ -81,6 +92,13 @@ static struct engine_tensor *join(const struct model_builder *b, struct engine_t
                                   struct engine_tensor *y, struct engine_tensor *z)
 {
     return engine_concat(b->g, engine_concat(b->g, x, y, 0), z, 0);
+}
+
+/* Builds heads x [T][H][D] of length 1. */
+static struct engine_tensor *unit(const struct model_builder *b, struct engine_tensor *x)
+{
+    const float eps = b->params->arch->kda.unit_eps;
+    return model_unit_heads(b, x, eps > 0.0f ? eps : b->params->norm_eps);
 }
 
 /* Returns part i of x [T][3 H D] as heads [T][H][D]. */
@@ -120,9 +138,8 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     struct engine_tensor *taps = join(b, a->conv_q, a->conv_k, a->conv_v);
     struct engine_tensor *qkv = model_convolve(b, join(b, part[0], part[1], part[2]), taps);
     qkv = engine_unary(b->g, qkv, ENGINE_SILU);
-    const float eps = b->params->norm_eps;
-    struct engine_tensor *q = model_named(b, engine_l2_norm(b->g, heads(b, a, qkv, 0), eps), "q");
-    struct engine_tensor *k = model_named(b, engine_l2_norm(b->g, heads(b, a, qkv, 1), eps), "k");
+    struct engine_tensor *q = model_named(b, unit(b, heads(b, a, qkv, 0)), "q");
+    struct engine_tensor *k = model_named(b, unit(b, heads(b, a, qkv, 1)), "k");
     struct engine_tensor *decay = model_named(b, build_decay(b, a, fg[0]), "decay");
     struct engine_tensor *beta = engine_reshape(b->g, engine_unary(b->g, part[3], ENGINE_SIGMOID),
                                                 3, (int64_t[]){1, a->n_head, b->n_tokens});

@@ -18,7 +18,11 @@
  *     iq = W_iqb N(W_qa x),  ik = LN(W_ik x),  w = W_iw x / sqrt(HI DI)
  *     score of key j = sum over h of w_h max(iq_h . ik_j, 0)
  *
- * The cache keeps DI more numbers per token in layers with an indexer. */
+ * The cache keeps DI more numbers per token in layers with an indexer.
+ *
+ * GLM-5 Next (2026): no element rotates (R = 0), and the keys of the indexer are those of complete
+ * blocks of attention.indexer.kpool positions: sum over j of softmax(W_g x_j + ape_j) ik_j, channel
+ * by channel. The positions after the last complete block are attended to in any case. */
 #include "models/block/blocks.h"
 #include <math.h>
 
@@ -53,10 +57,14 @@ struct mla {
     struct engine_choose_keys how; /* the choice */
     struct engine_rope index_rope;
     struct model_index_sizes {
-        uint32_t q, k, w; /* HI DI, DI, HI; or 0 */
-    } must, may;          /* of an indexer that the layer needs, or that a file may have */
+        uint32_t q, k, w, pool; /* HI DI, DI, HI, DI if blocks have keys; or 0 */
+    } must, may;                /* of an indexer that the layer needs, or that a file may have */
     struct model_linear index_q, index_k, index_w;
     struct model_norm index_norm;
+    float index_eps;                /* of this norm */
+    uint32_t kpool;                 /* positions of a block that has a key; 0: each has one */
+    struct model_linear pool_score; /* W_g */
+    struct engine_tensor *pool_ape; /* [kpool][DI] */
 };
 
 #define AT(member) MODEL_AT(struct mla, member)
@@ -82,7 +90,9 @@ static const struct model_tensor_row tensors[] = {
     {"indexer.attn_q_b", MODEL_LINEAR, need, AT(index_q), .inputs = AT(n_q_latent), .outputs = AT(size.q)},            \
     {"indexer.attn_k",   MODEL_LINEAR, need, AT(index_k), .inputs = AT(n_embd),     .outputs = AT(size.k)},            \
     {"indexer.proj",     MODEL_LINEAR, need, AT(index_w), .inputs = AT(n_embd),     .outputs = AT(size.w)},            \
-    {"indexer.k_norm",   MODEL_NORM,   need, AT(index_norm), .inputs = AT(size.k)}
+    {"indexer.k_norm",   MODEL_NORM,   need, AT(index_norm), .inputs = AT(size.k)},                                    \
+    {"indexer_compressor_gate", MODEL_LINEAR, need, AT(pool_score), .inputs = AT(n_embd), .outputs = AT(size.pool)},   \
+    {"indexer_compressor_ape",  MODEL_VECTOR, need, AT(pool_ape), .inputs = AT(size.pool), .outputs = AT(kpool)}
     INDEXER(MODEL_REQUIRED, must),
     INDEXER(MODEL_OPTIONAL, may),
     {.name = NULL},
@@ -154,14 +164,35 @@ static bool read_scale(struct model_reader *r, const struct model_params *p, str
 static bool has_indexer(struct model_reader *r, const struct model_params *p, uint32_t layer,
                         bool *has)
 {
-    const bool by_default = p->n_ctx_train < 1 << 20 || layer < 3 || layer % 4 == 2;
-    bool is_array;
+    const bool by_default = p->arch->attn.indexed == MODEL_INDEXED_POOLS ||
+                            p->n_ctx_train < 1 << 20 || layer < 3 || layer % 4 == 2;
+    bool is_array, earlier = false;
     *has = p->arch->attn.indexed == MODEL_INDEXED_ALL;
     if (*has) return true;
     if (!model_read_layer_flag(r, "attention.indexer.types", layer, &is_array, has)) return false;
     if (!is_array) *has = by_default;
-    return layer > 0 || *has ||
-           model_reader_fail(r, "attention.indexer.types", "the first layer has no indexer");
+    for (uint32_t i = 0; i < layer; i++) earlier = earlier || p->layer[i].kv.size_index > 0;
+    return earlier || *has ||
+           model_reader_fail(r, "attention.indexer.types", "no layer up to %u has an indexer",
+                             layer);
+}
+
+/* Reads the numbers of blocks that have keys of the indexer. */
+static bool read_pools(struct model_reader *r, const struct model_params *p, uint32_t n_used,
+                       struct mla *a)
+{
+    bool tail = true;
+    a->index_eps = p->arch->attn.index_as_heads ? p->norm_eps : 1e-6f;
+    if (p->arch->attn.indexed != MODEL_INDEXED_POOLS) return true;
+    if (!model_read_u32(r, "attention.indexer.kpool", MODEL_REQUIRED, 2, 1024, &a->kpool) ||
+        !model_read_f32(r, "attention.layer_norm_epsilon", MODEL_OPTIONAL, 0.0f, &a->index_eps) ||
+        !gguf_get_bool(r->file, model_reader_key(r, "attention.indexer.kpool_select_tail"), &tail,
+                       r->err))
+        return false;
+    if (!tail)
+        return model_reader_fail(r, "attention.indexer.kpool_select_tail",
+                                 "false: the first positions would attend to nothing");
+    return n_used >= a->kpool || model_reader_fail(r, "attention.indexer.top_k", "no whole block");
 }
 
 /* Reads the keys of indexers. The MTP layer attends to all keys, a layer with a window to those in
@@ -179,10 +210,10 @@ static bool read_indexer(struct model_reader *r, const struct model_params *p, u
     }
     if (!model_read_u32(r, "attention.indexer.head_count", MODEL_REQUIRED, 1, MODEL_MAX_HEADS,
                         &a->n_index) ||
-        !model_read_u32(r, "attention.indexer.key_length", MODEL_REQUIRED, a->n_rot, MODEL_MAX_DIM,
-                        &a->d_index) ||
+        !model_read_u32(r, "attention.indexer.key_length", MODEL_REQUIRED, a->n_rot ? a->n_rot : 1,
+                        MODEL_MAX_DIM, &a->d_index) ||
         !model_read_u32(r, "attention.indexer.top_k", MODEL_REQUIRED, 1, INT32_MAX, &n_used) ||
-        !has_indexer(r, p, layer, &a->has_indexer))
+        !has_indexer(r, p, layer, &a->has_indexer) || !read_pools(r, p, n_used, a))
         return false;
     if ((uint64_t)a->n_index * a->d_index > MODEL_MAX_DIM)
         return model_reader_fail(r, "attention.indexer.head_count", "%u heads are too many",
@@ -193,8 +224,8 @@ static bool read_indexer(struct model_reader *r, const struct model_params *p, u
     a->index_rope = a->rope;
     a->index_rope.kind =
         p->arch->attn.index_rope == MODEL_ROPE_NEOX ? ENGINE_ROPE_NEOX : ENGINE_ROPE_NORMAL;
-    *(a->has_indexer ? &a->must : &a->may) =
-        (struct model_index_sizes){a->n_index * a->d_index, a->d_index, a->n_index};
+    *(a->has_indexer ? &a->must : &a->may) = (struct model_index_sizes){
+        a->n_index * a->d_index, a->d_index, a->n_index, a->kpool ? a->d_index : 0};
     return true;
 }
 
@@ -210,12 +241,14 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
         !read_scale(r, p, a))
         return false;
     uint32_t n_rot = (uint32_t)a->rope.n_rot;
-    if (!a->rotates && !model_read_u32(r, "rope.dimension_count", MODEL_REQUIRED, 1, a->d, &n_rot))
+    if (!a->rotates && !model_read_u32(r, "rope.dimension_count", MODEL_REQUIRED, 0, a->d, &n_rot))
         return false;
     a->n_embd = p->n_embd;
     a->n_rot = n_rot;
     a->n_k_norm = p->arch->attn.latent_k_norm ? n_rot : 0;
     a->n_nope = a->d - a->n_rot;
+    if (!apart && a->n_rot == 0)
+        return model_reader_fail(r, "rope.dimension_count", "0 with keys and values of each head");
     if (apart && a->n_nope == 0)
         return model_reader_fail(r, "attention.key_length_mla", "all of its elements are rotated");
     if ((uint64_t)a->n_head * (a->d + a->dv) > INT32_MAX)
@@ -238,7 +271,11 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     if (a->indexed && (!apart || a->n_q_latent == 0))
         return model_reader_fail(r, "attention.q_lora_rank", "an indexer needs latent %s",
                                  apart ? "queries" : "keys");
-    if (a->has_indexer) l->kv.size_index = a->d_index;
+    if (a->has_indexer) {
+        l->kv.size_index = a->d_index;
+        l->kv.ratio = a->kpool;
+        l->kv.size_open = a->kpool ? 2 * a->d_index : 0;
+    }
     if (p->n_head == 0) {
         p->n_head = a->n_head;
         p->n_head_kv = l->kv.n_head;
@@ -259,12 +296,20 @@ static struct engine_tensor *rotated(const struct model_builder *b, const struct
     return engine_rope(b->g, x, b->positions, model_rope_factors(b, &a->rope), &a->rope);
 }
 
+/* Returns c beside the rotated part p, if there is one. */
+static struct engine_tensor *beside(const struct model_builder *b, const struct mla *a,
+                                    struct engine_tensor *c, struct engine_tensor *p)
+{
+    return a->n_rot ? engine_concat(b->g, c, p, 0) : c;
+}
+
 /* Returns x [T][heads][DI] of the indexer with its first, or last, R elements rotated. */
 static struct engine_tensor *rotate_index(const struct model_builder *b, const struct mla *a,
                                           struct engine_tensor *x)
 {
     struct engine_tensor *factors = model_rope_factors(b, &a->rope);
     const int64_t rest = a->d_index - a->n_rot;
+    if (!a->rotates) return x;
     if (!b->params->arch->attn.index_as_heads || rest == 0)
         return engine_rope(b->g, x, b->positions, factors, &a->index_rope);
     struct engine_tensor *last = engine_cols(b->g, x, rest, a->n_rot);
@@ -272,22 +317,29 @@ static struct engine_tensor *rotate_index(const struct model_builder *b, const s
     return engine_concat(b->g, engine_cols(b->g, x, 0, rest), last, 0);
 }
 
-/* Lets the layer's indexer choose keys: k [T][DI], w [T][HI], latents of queries c [T][..]. */
-static void build_indexer(struct model_builder *b, const struct mla *a, struct engine_tensor *c,
-                          struct engine_tensor *k, struct engine_tensor *w)
+/* Lets the layer's indexer choose keys for x [T][E]: k [T][DI], w [T][HI], latents of queries c
+ * [T][..]. */
+static void build_indexer(struct model_builder *b, const struct mla *a, struct engine_tensor *x,
+                          struct engine_tensor *c, struct engine_tensor *k, struct engine_tensor *w)
 {
-    const float eps = b->params->arch->attn.index_as_heads ? b->params->norm_eps : 1e-6f;
     struct engine_tensor *q = engine_reshape(b->g, model_linear(b, &a->index_q, c), 3,
                                              (int64_t[]){a->d_index, a->n_index, b->n_tokens});
-    q = rotate_index(b, a, q);
-    k = model_norm_with(b, k, &a->index_norm, MODEL_LAYER_NORM, eps);
+    q = model_named(b, rotate_index(b, a, q), "index_q");
+    k = model_norm_with(b, k, &a->index_norm, MODEL_LAYER_NORM, a->index_eps);
     k = rotate_index(b, a, engine_reshape(b->g, k, 3, (int64_t[]){a->d_index, 1, b->n_tokens}));
+    model_named(b, k, "index_k");
     w = engine_scale(b->g, w, 1.0f / sqrtf((float)(a->d_index * a->n_index)), 0.0f);
-    b->chosen =
-        model_named(b,
-                    model_choose_keys(b, model_named(b, q, "index_q"), model_named(b, k, "index_k"),
-                                      model_named(b, w, "index_w"), &a->how),
-                    "chosen");
+    model_named(b, w, "index_w");
+    if (a->kpool) {
+        k = engine_reshape(b->g, k, 2, (int64_t[]){a->d_index, b->n_tokens});
+        k = engine_concat(b->g, k, model_linear(b, &a->pool_score, x), 0);
+        model_adapters_refuse(b, a->pool_ape);
+        k = model_named(b, model_pool_keys(b, k, a->pool_ape, a->d_index), "pool_k");
+        b->chosen = model_choose_pools(b, q, k, w, (uint32_t)a->how.n_used / a->kpool);
+    } else {
+        b->chosen = model_choose_keys(b, q, k, w, &a->how);
+    }
+    model_named(b, b->chosen, "chosen");
 }
 
 /* Computes the queries [T][H][D] and the latents with the rotated part [T][1][C + R] of x
@@ -304,7 +356,7 @@ static void build_down(struct model_builder *b, const struct mla *a, struct engi
     *q = part[0];
     *kv = part[1];
     if (first == &a->q_a) *q = model_norm_as(b, *q, &a->q_a_norm, MODEL_RMS_NORM);
-    if (a->has_indexer) build_indexer(b, a, *q, part[2], part[3]);
+    if (a->has_indexer) build_indexer(b, a, x, *q, part[2], part[3]);
     if (first == &a->q_a) *q = model_linear(b, &a->q_b, *q);
     *q = engine_reshape(b->g, *q, 3, (int64_t[]){a->d, a->n_head, b->n_tokens});
     *kv = engine_reshape(b->g, *kv, 3, (int64_t[]){a->n_kv_a, 1, b->n_tokens});
@@ -324,9 +376,9 @@ static struct engine_tensor *build_latent(struct model_builder *b, const struct 
 {
     const struct engine_attention how = {.scale = a->scale, .dv = (int)a->n_latent};
     struct engine_tensor *nope = by_head(b, a->key, engine_cols(b->g, q, 0, a->n_nope));
-    q = model_named(b, engine_concat(b->g, nope, rotated(b, a, q, NULL), 0), "q");
+    q = model_named(b, beside(b, a, nope, a->n_rot ? rotated(b, a, q, NULL) : NULL), "q");
     if (b->q_scale) q = engine_mul(b->g, q, b->q_scale);
-    struct engine_tensor *k = model_named(b, engine_concat(b->g, c, p, 0), "k");
+    struct engine_tensor *k = model_named(b, beside(b, a, c, p), "k");
     struct engine_tensor *x =
         a->indexed
             ? model_attend_chosen(b, b->chosen, q, k, c, a->sinks, &how)
@@ -367,7 +419,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     build_down(b, a, x, &q, &kv);
     struct engine_tensor *c =
         model_norm_as(b, engine_cols(b->g, kv, 0, a->n_latent), &a->kv_a_norm, MODEL_RMS_NORM);
-    struct engine_tensor *p = rotated(b, a, kv, &a->k_norm);
+    struct engine_tensor *p = a->n_rot ? rotated(b, a, kv, &a->k_norm) : NULL;
     c = model_named(b, c, "latent");
     x = a->n_both ? build_heads(b, a, q, c, p) : build_latent(b, a, q, c, p);
     if (gate) x = model_apply_gate(b, x, gate, a->n_out, a->gate_rows);

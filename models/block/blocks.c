@@ -22,6 +22,7 @@ const struct model_block *const model_blocks[MODEL_BLOCK_COUNT] = {
     [MODEL_CHANNEL_MIX] = &model_block_channel_mix,
     [MODEL_CROSS] = &model_block_cross,
     [MODEL_COMPRESSED] = &model_block_compressed,
+    [MODEL_NGRAM] = &model_block_ngram,
     [MODEL_POOL] = &model_block_pool,
 };
 /* clang-format on */

@@ -67,7 +67,8 @@ extern const struct model_block model_block_attention, model_block_ffn, model_bl
     model_block_linear, model_block_altup, model_block_per_layer, model_block_mla,
     model_block_short_conv, model_block_delta_net, model_block_kda, model_block_lightning,
     model_block_mamba2, model_block_mamba, model_block_rwkv6, model_block_rwkv7,
-    model_block_channel_mix, model_block_cross, model_block_compressed, model_block_pool;
+    model_block_channel_mix, model_block_cross, model_block_compressed, model_block_ngram,
+    model_block_pool;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
@@ -163,6 +164,12 @@ struct engine_tensor *model_linear_id(const struct model_builder *b, const struc
                                       struct engine_tensor *x, struct engine_tensor *ids,
                                       struct engine_tensor *active);
 
+/* Returns y [n][outputs], of all tokens or those that continue after the mixer, plus the product of
+ * x [n][inputs] by each token's adapter; y if the file has none. */
+struct engine_tensor *model_switched_add(const struct model_builder *b,
+                                         const struct model_switched *s, struct engine_tensor *x,
+                                         struct engine_tensor *y);
+
 /* Builds the rows of a table [rows][n] for ids I32 [T]: [T][n]. */
 struct engine_tensor *model_rows_of(const struct model_builder *b, struct engine_tensor *table,
                                     struct engine_tensor *ids);
@@ -182,6 +189,9 @@ void model_adapters_refuse(const struct model_builder *b, const struct engine_te
  * convolution state precedes each span of tokens and becomes the last K - 1 rows of the span. */
 struct engine_tensor *model_convolve(struct model_builder *b, struct engine_tensor *x,
                                      struct engine_tensor *taps);
+/* The same with the state of what changes the layer's input. */
+struct engine_tensor *model_convolve_front(struct model_builder *b, struct engine_tensor *x,
+                                           struct engine_tensor *taps);
 /* Returns the layer's recurrent states [slots][H][rows][cols]. An op of engine/graph_recurrent.h
  * reads them with b->inputs.spans and updates them. */
 struct engine_tensor *model_state_of(const struct model_builder *b);
@@ -194,6 +204,9 @@ struct engine_tensor *model_split_heads(const struct model_builder *b, struct en
 /* Builds x [T][heads][size] with each head `each` times: [T][heads * each][size]. */
 struct engine_tensor *model_repeat_heads(const struct model_builder *b, struct engine_tensor *x,
                                          uint32_t each);
+/* Builds x [T][heads][size] with each head divided by sqrt(|x|^2 + eps). */
+struct engine_tensor *model_unit_heads(const struct model_builder *b, struct engine_tensor *x,
+                                       float eps);
 /* RWKV: builds x [T][H][D] as [T][E], with each head normalized if the norm has weights. */
 struct engine_tensor *model_norm_heads(const struct model_builder *b, struct engine_tensor *x,
                                        const struct model_norm *norm);
@@ -224,6 +237,9 @@ struct engine_tensor *model_hyper_read(const struct model_builder *b, const stru
 struct engine_tensor *model_hyper_write(const struct model_builder *b, struct engine_tensor *x,
                                         struct engine_tensor *y,
                                         const struct model_hyper_back *back);
+/* Builds the streams x [n][S E], each normalized with its weights of the norm [S][E]. */
+struct engine_tensor *model_stream_norm(const struct model_builder *b, struct engine_tensor *x,
+                                        const struct model_norm *norm);
 /* Writes the layer's keys and values of an encoder's rows [T][E] to the slots I32 [T]. */
 void model_cross_store(struct model_builder *b, struct engine_tensor *rows,
                        struct engine_tensor *slots);
@@ -245,6 +261,18 @@ struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind k
 struct engine_tensor *model_choose_keys(struct model_builder *b, struct engine_tensor *q,
                                         struct engine_tensor *k, struct engine_tensor *weights,
                                         const struct engine_choose_keys *how);
+/* Returns the keys [T][size] of the blocks that tokens end, for an indexer: the mean of the rows of
+ * their positions x [T][size], or with `ape` [ratio][size] the sum of the first halves of x [T][2
+ * size], weighted by the softmax of the second ones plus ape, channel by channel. Zeros for a token
+ * that ends no block. The rows are kept in the layer's cache. */
+struct engine_tensor *model_pool_keys(struct model_builder *b, struct engine_tensor *x,
+                                      struct engine_tensor *ape, uint32_t size);
+/* Writes keys of blocks, k [T][DI], to the layer's cache and returns the choice of n_used blocks by
+ * the queries q [T][HI][DI] and the weights [T][HI]: their positions, and those after the last
+ * complete block. */
+struct engine_tensor *model_choose_pools(struct model_builder *b, struct engine_tensor *q,
+                                         struct engine_tensor *k, struct engine_tensor *weights,
+                                         uint32_t n_used);
 /* As model_attend, to the chosen keys only; k must not be NULL, nor are there sinks with several
  * lists. */
 struct engine_tensor *model_attend_chosen(struct model_builder *b, struct engine_tensor *chosen,

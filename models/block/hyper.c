@@ -1,5 +1,6 @@
 /* models/block/hyper.c: hyper-connections (Zhu et al. 2024): independent ones (Hunyuan V4, 2026),
- * and those whose streams are mixed (DeepSeek-V4, 2026). See models/block/blocks.h.
+ * those whose streams are mixed (DeepSeek-V4, 2026), and those with gates (Qwen 4, 2026). See
+ * models/block/blocks.h.
  *
  * The hidden state is S streams X_s [E], at first equal to the embedding. Around each sublayer f:
  *
@@ -13,7 +14,13 @@
  *
  *     X_d = c sigmoid(..)_d f(N u) + sum over s of C_sd X_s,  C = sinkhorn(m_(2S ..) a_2 + b_(2S ..))
  *
- * where C is nearly doubly stochastic (engine_sinkhorn, hyper_connection.sinkhorn_iterations). */
+ * where C is nearly doubly stochastic (engine_sinkhorn, hyper_connection.sinkhorn_iterations).
+ * MODEL_HYPER_MEAN: the output norm reads the mean of the streams.
+ *
+ * With gates, and without norms N of their own, where V_s = RMS(X_s) w_s, V all of them:
+ *
+ *     u = mean over s of V_s sigmoid(W_up silu(W_down V / S))_s
+ *     X_s += 2 sigmoid((W_back V)_s / S) f(u) */
 #include "models/block/blocks.h"
 
 /* Returns the numbers mix a_i + b of a mixture, [first, first + n). */
@@ -42,10 +49,48 @@ struct engine_tensor *model_hyper_begin(const struct model_builder *b, struct en
     return all;
 }
 
+/* Returns the mean of the streams x [n][S E]. */
+static struct engine_tensor *mean_of(const struct model_builder *b, struct engine_tensor *x)
+{
+    const int64_t embd = b->params->n_embd, n = b->params->n_hyper;
+    struct engine_tensor *sum = engine_cols(b->g, x, 0, embd);
+    for (int64_t s = 1; s < n; s++)
+        sum = engine_add(b->g, sum, engine_cols(b->g, x, s * embd, embd));
+    return engine_scale(b->g, sum, 1.0f / (float)n, 0.0f);
+}
+
+struct engine_tensor *model_stream_norm(const struct model_builder *b, struct engine_tensor *x,
+                                        const struct model_norm *norm)
+{
+    const int64_t embd = b->params->n_embd, n = b->params->n_hyper, rows = x ? x->ne[1] : 0;
+    struct engine_tensor *w = engine_reshape(b->g, norm->weight, 2, (int64_t[]){embd, n});
+    x = engine_reshape(b->g, x, 3, (int64_t[]){embd, n, rows});
+    x = engine_mul(b->g, engine_rms_norm(b->g, x, b->params->norm_eps), w);
+    return engine_reshape(b->g, x, 2, (int64_t[]){embd * n, rows});
+}
+
+/* As model_hyper_read, with gates. */
+static struct engine_tensor *read_gated(const struct model_builder *b, const struct model_hyper *h,
+                                        struct engine_tensor *x, struct model_hyper_back *back)
+{
+    const float each = 1.0f / (float)b->params->n_hyper;
+    x = model_stream_norm(b, x, &h->norm);
+    struct engine_tensor *gate = engine_scale(b->g, model_linear(b, &h->down, x), each, 0.0f);
+    gate = model_linear(b, &h->up, engine_unary(b->g, gate, ENGINE_SILU));
+    if (back) {
+        struct engine_tensor *w = engine_scale(b->g, model_linear(b, &h->back, x), each, 0.0f);
+        w = engine_scale(b->g, engine_unary(b->g, w, ENGINE_SIGMOID), 2.0f, 0.0f);
+        *back = (struct model_hyper_back){w, NULL};
+    }
+    return mean_of(b, engine_mul(b->g, x, engine_unary(b->g, gate, ENGINE_SIGMOID)));
+}
+
 struct engine_tensor *model_hyper_read(const struct model_builder *b, const struct model_hyper *h,
                                        struct engine_tensor *x, struct model_hyper_back *back)
 {
     const int64_t embd = b->params->n_embd, n = b->params->n_hyper;
+    if (b->params->hyper_rank) return read_gated(b, h, x, back);
+    if (h->n_mix == 0) return mean_of(b, x);
     struct engine_tensor *mix =
         model_linear_of(b, h->fn, engine_rms_norm(b->g, x, b->params->norm_eps));
     const bool mixed = b->params->sinkhorn > 0;

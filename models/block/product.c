@@ -200,9 +200,24 @@ struct engine_tensor *model_linear_id(const struct model_builder *b, const struc
                                       struct engine_tensor *active)
 {
     struct engine_tensor *y = active ? engine_mul_mat_id_active(b->g, l->weight, x, ids, active)
-                                     : engine_mul_mat_id(b->g, l->weight, x, ids);
+                              : l->columns
+                                  ? engine_mul_mat_id_columns(b->g, l->weight, l->columns, x, ids)
+                                  : engine_mul_mat_id(b->g, l->weight, x, ids);
     if (l->scale && b->params->arch->ffn.scales)
         y = engine_mul(b->g, y, rows_of_chosen(b, l->scale, 1, ids));
     if (l->bias) y = engine_add(b->g, y, rows_of_chosen(b, l->bias, l->bias->ne[0], ids));
     return adapt_id(b, l->weight, x, ids, y);
+}
+
+struct engine_tensor *model_switched_add(const struct model_builder *b,
+                                         const struct model_switched *s, struct engine_tensor *x,
+                                         struct engine_tensor *y)
+{
+    if (!s->a.weight || !x || !y) return y;
+    const int64_t n = x->ne[1];
+    struct engine_tensor *ids = b->inputs.adapter;
+    if (n != b->n_tokens) ids = model_wanted_rows(b, ids);
+    x = engine_reshape(b->g, x, 3, (int64_t[]){x->ne[0], 1, n});
+    x = model_linear_id(b, &s->b, model_linear_id(b, &s->a, x, ids, NULL), ids, NULL);
+    return engine_add(b->g, y, engine_reshape(b->g, x, 2, (int64_t[]){y->ne[0], n}));
 }

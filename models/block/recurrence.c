@@ -1,6 +1,7 @@
 /* models/block/recurrence.c: convolution and recurrent states in the graphs of blocks. See
  * models/block/blocks.h. */
 #include "models/block/blocks.h"
+#include <math.h>
 
 static struct model_recurrent_layer *layer_of(const struct model_builder *b)
 {
@@ -12,6 +13,13 @@ struct engine_tensor *model_convolve(struct model_builder *b, struct engine_tens
 {
     x = engine_ssm_conv(b->g, &layer_of(b)->conv, x, taps, b->inputs.spans);
     return b->written[0] = model_named(b, x, "conv");
+}
+
+struct engine_tensor *model_convolve_front(struct model_builder *b, struct engine_tensor *x,
+                                           struct engine_tensor *taps)
+{
+    x = engine_ssm_conv(b->g, &layer_of(b)->front, x, taps, b->inputs.spans);
+    return model_named(b, x, "front_conv");
 }
 
 struct engine_tensor *model_state_of(const struct model_builder *b)
@@ -36,6 +44,13 @@ struct engine_tensor *model_split_heads(const struct model_builder *b, struct en
                                         uint32_t heads, uint32_t size)
 {
     return engine_reshape(b->g, x, 3, (int64_t[]){size, heads, b->n_tokens});
+}
+
+struct engine_tensor *model_unit_heads(const struct model_builder *b, struct engine_tensor *x,
+                                       float eps)
+{
+    const float size = x ? (float)x->ne[0] : 1.0f;
+    return engine_scale(b->g, engine_rms_norm(b->g, x, eps / size), 1.0f / sqrtf(size), 0.0f);
 }
 
 struct engine_tensor *model_repeat_heads(const struct model_builder *b, struct engine_tensor *x,

@@ -17,15 +17,15 @@ static bool has_part(const struct model_kv_layer *layer, int kind, enum model_kv
     const bool of_blocks = (int)layer->blocks == kind, blocks = layer->blocks != MODEL_KV_KINDS;
     if (!layer->present || ((int)layer->kind != kind && !of_blocks)) return false;
     if (part == MODEL_KV_INDEX) return of_blocks == blocks;
-    return part != MODEL_KV_OPEN || !of_blocks;
+    return !of_blocks || (part != MODEL_KV_OPEN && layer->kind == MODEL_KV_SLIDING);
 }
 
 /* Returns the number of slots of a part of a layer. */
 static uint32_t slots_of(const struct model_kv *kv, const struct model_kv_layer *layer,
                          enum model_kv_part part)
 {
-    const bool both = layer->blocks != MODEL_KV_KINDS && part != MODEL_KV_OPEN;
-    const struct model_kv_slots *slots = &kv->slots[both ? layer->blocks : layer->kind];
+    const bool of_blocks = layer->blocks != MODEL_KV_KINDS && has_part(layer, layer->blocks, part);
+    const struct model_kv_slots *slots = &kv->slots[of_blocks ? layer->blocks : layer->kind];
     return slots->base + slots->count;
 }
 
@@ -80,12 +80,12 @@ static bool init_slots(const struct model_state *s, struct model_kv_slots *slots
                               (int64_t[]){slots->entries, s->n_seq}, slots->table, "slots", err);
 }
 
-/* Returns the layer of the model that layer `i` of the state belongs to: the layers of the model,
- * once for each pass, then the MTP layer. */
-static const struct model_layer *layer_of(const struct model_params *p, uint32_t i)
+/* Returns the layer of the model that layer `i` of the state belongs to: those of all runs, then
+ * those of a drafter. */
+static const struct model_layer *layer_of(const struct model_params *p,
+                                          const struct model_state_options *o, uint32_t i)
 {
-    const uint32_t n = p->n_layer * p->n_pass;
-    return &p->layer[i < n ? i % p->n_layer : p->n_layer];
+    return i < p->n_run ? &p->layer[model_run_layer(p, i)] : &o->drafter[i - p->n_run];
 }
 
 static uint32_t round_up(uint64_t n)
@@ -116,13 +116,14 @@ static uint32_t needed(const struct model_kv_shape *shape)
 static void size_slots(struct model_kv *kv, const struct model_params *p,
                        const struct model_state_options *o)
 {
-    const uint64_t batch = o->mtp && o->n_batch < MODEL_MTP_STEPS ? MODEL_MTP_STEPS : o->n_batch;
+    const uint64_t batch =
+        o->n_draft && o->n_batch < MODEL_DRAFTER_STEPS ? MODEL_DRAFTER_STEPS : o->n_batch;
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         kv->slots[kind].ratio = 1;
         kv->slots[kind].entries = o->n_ctx;
     }
     for (uint32_t i = 0; i < kv->n_layer; i++) {
-        const struct model_kv_shape *shape = &layer_of(p, i)->kv;
+        const struct model_kv_shape *shape = &layer_of(p, o, i)->kv;
         struct model_kv_layer *layer = &kv->layer[i];
         layer->blocks = MODEL_KV_KINDS;
         if (shape->n_head == 0) continue;
@@ -131,7 +132,8 @@ static void size_slots(struct model_kv *kv, const struct model_params *p,
         if (shape->window) kv->window = shape->window;
         if (shape->window) kv->chunked = shape->chunked;
         const uint32_t need = needed(shape);
-        const uint32_t seen = o->mtp && need < MODEL_MTP_PENDING ? MODEL_MTP_PENDING : need;
+        const uint32_t seen =
+            o->n_draft && need < MODEL_DRAFTER_PENDING ? MODEL_DRAFTER_PENDING : need;
         const uint32_t kept = round_up(shape->window ? min_u32(o->n_ctx, seen + batch) : o->n_ctx);
         struct model_kv_slots *slots = &kv->slots[layer->kind];
         if (kept > slots->capacity) slots->capacity = kept;
@@ -140,11 +142,12 @@ static void size_slots(struct model_kv *kv, const struct model_params *p,
 }
 
 /* Lets layer i use the memory of an earlier one of the same shape. Returns whether there is one. */
-static bool borrow(struct model_kv *kv, const struct model_params *p, uint32_t i)
+static bool borrow(struct model_kv *kv, const struct model_params *p,
+                   const struct model_state_options *o, uint32_t i)
 {
-    const struct model_layer *mine = layer_of(p, i);
+    const struct model_layer *mine = layer_of(p, o, i);
     for (uint32_t k = 0; kv->both && k < i; k++) {
-        const struct model_layer *other = layer_of(p, k);
+        const struct model_layer *other = layer_of(p, o, k);
         if (other->place != mine->place || kv->layer[k].kind != kv->layer[i].kind ||
             other->kv.n_head != mine->kv.n_head || other->kv.size_k != mine->kv.size_k ||
             other->kv.size_v != mine->kv.size_v || other->kv.size_index != mine->kv.size_index)
@@ -159,10 +162,10 @@ static bool init(struct model_state *s, const struct model_params *p,
                  const struct model_state_options *o, struct base_error *err)
 {
     struct model_kv *kv = &s->kv;
-    *kv = (struct model_kv){.n_layer = p->n_layer * p->n_pass + o->mtp, .both = p->bidirectional};
+    *kv = (struct model_kv){.n_layer = p->n_run + o->n_draft, .both = p->bidirectional};
     kv->layer = calloc(kv->n_layer, sizeof *kv->layer);
-    kv->mtp_first = calloc(s->n_seq, sizeof *kv->mtp_first);
-    if (!kv->layer || !kv->mtp_first)
+    kv->draft_first = calloc(s->n_seq, sizeof *kv->draft_first);
+    if (!kv->layer || !kv->draft_first)
         return base_fail(err, BASE_NO_MEMORY, "no memory for %u layers", kv->n_layer);
     size_slots(kv, p, o);
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++)
@@ -171,9 +174,9 @@ static bool init(struct model_state *s, const struct model_params *p,
             if (!init_slots(s, &kv->slots[kind], err)) return false;
         }
     for (uint32_t i = 0; i < kv->n_layer; i++) {
-        const struct model_layer *of = layer_of(p, i);
+        const struct model_layer *of = layer_of(p, o, i);
         struct model_kv_layer *layer = &kv->layer[i];
-        if (!layer->present || borrow(kv, p, i)) continue;
+        if (!layer->present || borrow(kv, p, o, i)) continue;
         if (!init_part(s, layer, MODEL_KV_KEYS, of, o->type_k, err) ||
             !init_part(s, layer, MODEL_KV_VALUES, of, o->type_v, err) ||
             !init_part(s, layer, MODEL_KV_INDEX, of, o->type_k, err) ||
@@ -191,7 +194,7 @@ static void free_kv(struct model_state *s)
         free(kv->slots[kind].oldest);
         free(kv->slots[kind].table);
     }
-    free(kv->mtp_first);
+    free(kv->draft_first);
     free(kv->layer);
     *kv = (struct model_kv){0};
 }
@@ -350,7 +353,7 @@ static void copy_slot(const struct model_kv *kv, int kind, int32_t from, int32_t
 static void fork_kv(struct model_state *s, uint32_t from, uint32_t to, uint32_t length)
 {
     const uint32_t n = s->kv.is_coded ? ENGINE_KV_Q16_ALIGN : 1;
-    s->kv.mtp_first[to] = s->kv.mtp_first[from];
+    s->kv.draft_first[to] = s->kv.draft_first[from];
     for (int kind = 0; length > 0 && kind < MODEL_KV_KINDS; kind++) {
         struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
@@ -436,8 +439,8 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
  *
  *     [blocks of BLOCK positions][layer][keys, values, index][head][positions of the block]
  *
- * so that the bytes begin with the beginning of the sequence. The MTP layer has positions from
- * mtp_first on. Positions are rows as in the cache. An int16-quantized cache has groups of
+ * so that the bytes begin with the beginning of the sequence. A drafter's layers have positions
+ * from draft_first on. Positions are rows as in the cache. An int16-quantized cache has groups of
  * ENGINE_KV_Q16_GROUP positions from a multiple of that on, with zeros for positions that the
  * sequence does not keep. */
 
@@ -562,32 +565,32 @@ static bool move_part(const struct model_kv_rows *part, const int32_t *table, st
     return true;
 }
 
-/* Returns the positions of p that layer i has, if the MTP layer begins at mtp_first. */
+/* Returns the positions of p that layer i has, if a drafter's layers begin at draft_first. */
 static struct saved_range of_layer(const struct model_state *s, uint32_t i, struct saved_range p,
-                                   uint32_t mtp_first)
+                                   uint32_t draft_first)
 {
-    const bool later = s->mtp && i == s->kv.n_layer - 1;
-    if (later && p.first < mtp_first) p.first = mtp_first;
-    if (later && p.from < mtp_first) p.from = mtp_first;
+    const bool later = i >= s->kv.n_layer - s->n_draft;
+    if (later && p.first < draft_first) p.first = draft_first;
+    if (later && p.from < draft_first) p.from = draft_first;
     return p;
 }
 
 /* Writes the layers of a kind, or reads them if `from` is not NULL. */
 static bool move_kind(const struct model_state *s, enum model_kv_kind kind, const int32_t *table,
-                      struct saved_range p, uint32_t mtp_first, const struct images *images,
+                      struct saved_range p, uint32_t draft_first, const struct images *images,
                       const struct model_sink *to, const struct model_state_reader *from,
                       struct base_error *err)
 {
     uint32_t first = p.end; /* the first position of any layer; blocks before it have no bytes */
     for (uint32_t i = 0; i < s->kv.n_layer; i++) {
         const struct model_kv_layer *layer = &s->kv.layer[i];
-        const uint32_t from_here = of_layer(s, i, p, mtp_first).first;
+        const uint32_t from_here = of_layer(s, i, p, draft_first).first;
         if (has_part(layer, kind, MODEL_KV_KEYS) && from_here < first) first = from_here;
     }
     for (uint32_t block = first / BLOCK * BLOCK; block < p.end; block += BLOCK)
         for (uint32_t i = 0; i < s->kv.n_layer; i++) {
             const struct model_kv_layer *layer = &s->kv.layer[i];
-            const struct saved_range b = in_block(of_layer(s, i, p, mtp_first), block);
+            const struct saved_range b = in_block(of_layer(s, i, p, draft_first), block);
             for (int k = 0; k < MODEL_KV_PARTS; k++)
                 if (has_part(layer, kind, k) &&
                     !move_part(&layer->part[k], table, b, images, to, from, err))
@@ -624,7 +627,7 @@ static void outline(const struct model_state *s, uint32_t seq, struct model_stat
 {
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++)
         o->oldest[kind] = s->kv.slots[kind].count ? s->kv.slots[kind].oldest[seq] : 0;
-    o->mtp_first = s->kv.mtp_first[seq];
+    o->draft_first = s->kv.draft_first[seq];
 }
 
 static uint32_t loadable(const struct model_state *s, const struct model_state_outline *o,
@@ -646,7 +649,7 @@ static bool save(const struct model_state *s, uint32_t seq, const struct model_s
         if (slots->count == 0) continue;
         const struct saved_range p = {.first = slots->oldest[seq],
                                       .end = s->length[seq] / slots->ratio};
-        ok = move_kind(s, kind, table_of(slots, seq), p, s->kv.mtp_first[seq], &images, to, NULL,
+        ok = move_kind(s, kind, table_of(slots, seq), p, s->kv.draft_first[seq], &images, to, NULL,
                        err);
     }
     images_free(&images);
@@ -681,7 +684,7 @@ static struct saved_range share_of(struct saved_range p, const struct model_stat
 static void make_room(struct model_state *s, uint32_t seq, uint32_t length,
                       const struct model_state_outline *o)
 {
-    s->kv.mtp_first[seq] = o->mtp_first;
+    s->kv.draft_first[seq] = o->draft_first;
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
@@ -702,7 +705,7 @@ static bool load(struct model_state *s, uint32_t seq, uint32_t length,
         const struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
         const struct saved_range p = share_of(loaded(slots, o, kind, length), from);
-        ok = move_kind(s, kind, table_of(slots, seq), p, o->mtp_first, &images, NULL, from, err);
+        ok = move_kind(s, kind, table_of(slots, seq), p, o->draft_first, &images, NULL, from, err);
     }
     images_free(&images);
     return ok;

@@ -28,15 +28,16 @@ enum model_kv_kind {
     MODEL_KV_FULL,
     MODEL_KV_SLIDING,
     /* Compressed keys: one for each complete block of positions. Layers with these have keys of
-     * positions in a sliding window too, in the same tensors, whose first slots are those. */
+     * positions too: those with a sliding window in the same tensors, whose first slots are those;
+     * in others blocks have only keys of an indexer. */
     MODEL_KV_FINE,   /* of blocks that overlap */
     MODEL_KV_COARSE, /* of blocks that do not */
     MODEL_KV_KINDS   /* none */
 };
 
 /* What a layer caches for each position: keys, values, the keys of an indexer, which chooses the
- * keys that a query attends to, and in F32 what the keys of blocks will be made of. Blocks have
- * keys, values, and those of an indexer, which positions then lack. */
+ * keys that a query attends to, and in F32 what the keys of blocks will be made of. Blocks have the
+ * keys of an indexer, which positions then lack, and in layers with a window keys and values. */
 enum model_kv_part {
     MODEL_KV_KEYS,
     MODEL_KV_VALUES,
@@ -73,14 +74,14 @@ struct model_kv_slots {
 
 struct model_kv {
     struct model_kv_layer *layer; /* [n_layer] */
-    uint32_t n_layer;             /* layers of the model, once for each pass, and the MTP layer */
+    uint32_t n_layer;             /* layers of all runs (model_run_layer), and of a drafter */
     uint32_t window;              /* window of sliding layers; 0: there are none */
     bool both; /* tokens attend to later ones too; windows reach window / 2 positions to each side.
                   A sequence is one run, so all layers of one shape use the same memory */
     bool chunked; /* sliding layers attend to positions from a multiple of `window` on */
     struct model_kv_slots slots[MODEL_KV_KINDS];
-    uint32_t *mtp_first; /* [n_seq]: the MTP layer has keys and values only from this position on */
-    bool is_coded;       /* a layer's units have several slots */
+    uint32_t *draft_first; /* [n_seq]: a drafter has keys and values only from this position on */
+    bool is_coded;         /* a layer's units have several slots */
 };
 
 /* The inputs of a graph; NULL for a kind that the model has no layer of. */

@@ -15,11 +15,12 @@ static bool size_slot(const struct model_params *p, uint64_t *bytes, struct base
     *bytes = 0;
     for (uint32_t i = 0; i < p->n_layer; i++) {
         const struct model_recurrent_shape *shape = &p->layer[i].recurrent;
-        uint64_t conv, state;
-        if (!base_mul(shape->conv_columns, shape->conv_channels, &conv) ||
+        uint64_t conv, state, front;
+        if (!base_mul(shape->front_columns, shape->front_channels, &front) ||
+            !base_mul(shape->conv_columns, shape->conv_channels, &conv) ||
             !base_mul(shape->n_head, shape->rows, &state) ||
             !base_mul(state, shape->cols, &state) || !base_add(conv, state, &state) ||
-            !base_add(state, shape->shift_channels, &state) ||
+            !base_add(state, shape->shift_channels, &state) || !base_add(state, front, &state) ||
             !base_mul(state, sizeof(float), &state) || !base_add(*bytes, state, bytes))
             return base_fail(err, BASE_NO_MEMORY, "the recurrent states are too large");
     }
@@ -63,10 +64,12 @@ static bool init(struct model_state *s, const struct model_params *p,
         const int64_t conv[] = {shape->conv_channels, shape->conv_columns, 1, r->count};
         const int64_t state[] = {shape->cols, shape->rows, shape->n_head, r->count};
         const int64_t shift[] = {shape->shift_channels, 1, 1, r->count};
+        const int64_t front[] = {shape->front_channels, shape->front_columns, 1, r->count};
         const struct engine_place *place = p->layer[i].place;
         if (!init_tensor(s, &r->layer[i].conv, place, conv, err) ||
             !init_tensor(s, &r->layer[i].state, place, state, err) ||
-            !init_tensor(s, &r->layer[i].shift, place, shift, err))
+            !init_tensor(s, &r->layer[i].shift, place, shift, err) ||
+            !init_tensor(s, &r->layer[i].front, place, front, err))
             return false;
     }
     return true;
@@ -207,13 +210,14 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
 
 /* ---- Saving and loading ---- */
 
-enum { PARTS = 3 };
+enum { PARTS = 4 };
 
 /* Returns tensor i < n_layer * PARTS of the states. */
 static const struct engine_tensor *part_of(const struct model_recurrent *r, uint32_t i)
 {
     const struct model_recurrent_layer *l = &r->layer[i / PARTS];
-    return i % PARTS == 0 ? &l->conv : i % PARTS == 1 ? &l->state : &l->shift;
+    const struct engine_tensor *const part[PARTS] = {&l->conv, &l->state, &l->shift, &l->front};
+    return part[i % PARTS];
 }
 
 static uint64_t slot_bytes(const struct model_recurrent *r, const struct engine_tensor *t)

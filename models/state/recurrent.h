@@ -26,6 +26,7 @@ struct model_recurrent_layer {
     struct engine_tensor conv;  /* F32 [slots][1][columns][channels]; no data: the layer has none */
     struct engine_tensor state; /* F32 [slots][heads][rows][cols]; no data: the layer has none */
     struct engine_tensor shift; /* F32 [slots][1][1][channels]; no data: the layer has none */
+    struct engine_tensor front; /* as conv, of what changes the layer's input */
 };
 
 enum { MODEL_SNAPSHOTS_MAX = 16 }; /* of a sequence */

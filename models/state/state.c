@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct model_state_kind *const kinds[] = {&model_state_kv, &model_state_recurrent,
-                                                       &model_state_cross};
+/* In the order of a saved sequence: `recurrent` does not read to the end of its data. */
+static const struct model_state_kind *const kinds[] = {&model_state_kv, &model_state_history,
+                                                       &model_state_recurrent, &model_state_cross};
 
 #define EACH(kind)                                                                                 \
     for (size_t i_ = 0; i_ < sizeof kinds / sizeof *kinds; i_++)                                   \
@@ -72,8 +73,12 @@ bool model_state_move(const struct engine_tensor *t, char *data, uint64_t size, 
 bool model_state_init(struct model_state *s, const struct model_params *p,
                       const struct model_state_options *o, struct base_error *err)
 {
-    *s = (struct model_state){
-        .n_seq = o->n_seq, .n_ctx = o->n_ctx, .mtp = o->mtp, .hidden = o->hidden, .host = o->host};
+    *s = (struct model_state){.n_seq = o->n_seq,
+                              .n_ctx = o->n_ctx,
+                              .reads = o->reads,
+                              .n_draft = o->n_draft,
+                              .hidden = o->hidden,
+                              .host = o->host};
     s->length = calloc(o->n_seq, sizeof *s->length);
     bool done = s->length || base_fail(err, BASE_NO_MEMORY, "no memory for %u sequences", o->n_seq);
     EACH (kind) done = done && kind->init(s, p, o, err);

@@ -7,25 +7,29 @@
 
 #include "models/model.h"
 #include "models/state/cross.h"
+#include "models/state/history.h"
 #include "models/state/kv_cache.h"
 #include "models/state/recurrent.h"
 
 enum {
-    MODEL_MTP_STEPS = 32,  /* maximum number of tokens that one draft of the MTP layer evaluates */
-    MODEL_MTP_PENDING = 64 /* maximum number of positions without that layer's keys and values */
+    MODEL_DRAFTER_STEPS = 32, /* maximum number of tokens that one draft evaluates */
+    MODEL_DRAFTER_PENDING =
+        64 /* maximum number of positions without the drafter's keys and values */
 };
 
 struct engine_pool;
 
 struct model_state {
     uint32_t n_seq, n_ctx;
-    uint32_t *length; /* [n_seq]: tokens of each sequence */
-    uint64_t bytes;   /* of all kinds */
-    bool mtp;         /* with keys and values of the MTP layer */
-    bool hidden;      /* graphs end with hidden states instead of logits */
+    uint32_t *length;                /* [n_seq]: tokens of each sequence */
+    uint64_t bytes;                  /* of all kinds */
+    const struct model_reads *reads; /* what a drafter reads; NULL: there is none */
+    uint32_t n_draft;                /* its layers: the last ones with keys and values */
+    bool hidden;                     /* graphs end with hidden states instead of logits */
     struct model_kv kv;
     struct model_recurrent recurrent;
     struct model_cross cross;
+    struct model_history history;
     const struct engine_place *host;
     struct engine_buffer *buffers; /* [n_buffers]: of the kinds' tensors */
     size_t n_buffers, max_buffers;
@@ -35,9 +39,11 @@ struct model_state_options {
     uint32_t n_seq, n_ctx;
     uint32_t n_batch; /* maximum of tokens in one run of a graph */
     const struct quant_type *type_k, *type_v;
-    const struct engine_place *host; /* place 0: of layers without a place */
-    bool mtp;                        /* with those of the MTP layer; only if the model has one */
-    bool hidden;                     /* graphs end with hidden states instead of logits */
+    const struct engine_place *host;   /* place 0: of layers without a place */
+    const struct model_reads *reads;   /* what a drafter reads; NULL: there is none */
+    const struct model_layer *drafter; /* [n_draft]: its layers */
+    uint32_t n_draft;
+    bool hidden; /* graphs end with hidden states instead of logits */
 };
 
 /* The inputs of a graph that describe where each token's state is stored. */
@@ -46,18 +52,22 @@ struct model_state_inputs {
     struct engine_tensor *spans; /* I32 [spans][4], see engine/graph_recurrent.h; NULL if the model
                                     has no recurrent state */
     struct engine_tensor *cross; /* I32 [T][4]: ranges of the source; NULL: no encoder */
+    struct engine_tensor *adapter;  /* I32 [T][1]: of each token (struct model_switch); or NULL */
+    struct engine_tensor *read_ids; /* I32 [T]: the ids that are read; NULL: those of the tokens */
+    struct engine_tensor *ngram;    /* I32 [T heads]: rows of the table of n-grams; or NULL */
 };
 
-/* A token of a run: its index, its span, its sequence, and its position in the sequence. */
+/* A token of a run: its index, its span, its sequence, its position in the sequence, and its id. */
 struct model_place {
     uint32_t t, span, seq, position;
+    int32_t id;
 };
 
 /* The header of a saved sequence, before the data of all kinds. Readers must check every number of
  * it, because a file may be damaged. */
 struct model_state_outline {
     uint32_t length, source;                            /* source: tokens of an encoder's text */
-    uint32_t oldest[MODEL_KV_KINDS], mtp_first;         /* the first position that is kept */
+    uint32_t oldest[MODEL_KV_KINDS], draft_first;       /* the first position that is kept */
     uint32_t n_snapshot, snapshot[MODEL_SNAPSHOTS_MAX]; /* lengths, ascending */
 };
 

@@ -75,6 +75,35 @@ struct block32_arm_product {
     const struct quant_act *a;
 };
 
+/* The bits of 1.5 * 2^23: with an integer below 2^22 in magnitude added, as isum is, they are that
+ * number plus the integer as a float. Subtracting the number is as exact as a conversion, and
+ * faster. */
+enum { BLOCK32_ARM_START = 0x4b400000 };
+
+/* isum of four rows, s of their block, b of the column. The offset of nibbles is subtracted from
+ * the sums: all rows start with the same number. */
+QUANT_INLINE float32x4_t block32_arm_isum(const struct block32_arm_type *type,
+                                          const uint8_t *const block[4], int s,
+                                          const struct quant_act *a, int64_t b)
+{
+    const bool subtract = !type->codes && !type->form.bytes && !type->form.codebook;
+    const int8x16_t x[2] = {vld1q_s8(a->q + 32 * b), vld1q_s8(a->q + 32 * b + 16)};
+    struct block32_arm_type raw = *type;
+    int32_t start = BLOCK32_ARM_START;
+    int32x4_t sum[4];
+    if (subtract) raw.form.offset = 0;
+    if (subtract && type->form.offset) start -= type->form.offset * a->sum[b];
+    const int32x4_t first =
+        vreinterpretq_s32_u64(vcombine_u64(vcreate_u64((uint32_t)start), vcreate_u64(0)));
+    EACH (r, 4) {
+        const int8x16x2_t code = block32_arm_codes_at(&raw, block[r], s);
+        sum[r] = first;
+        EACH (i, 2) sum[r] = arm_dot(sum[r], code.val[i], x[i]);
+    }
+    return vsubq_f32(vreinterpretq_f32_s32(arm_lane_sums(sum)),
+                     vreinterpretq_f32_s32(vdupq_n_s32(BLOCK32_ARM_START)));
+}
+
 QUANT_INLINE void block32_arm_sums(const void *product, const struct quant_row_group *group,
                                    const uint8_t *row, float *sum)
 {
@@ -91,15 +120,7 @@ QUANT_INLINE void block32_arm_sums(const void *product, const struct quant_row_g
         quant_group_prefetch_adjacent(group, row, (size_t)(b / type->n) * bytes, bytes);
         const float32x4_t d = block32_arm_d(type, block);
         EACH (s, type->n) {
-            const int8_t *q = p->a->q + 32 * (b + s);
-            const int8x16_t x[2] = {vld1q_s8(q), vld1q_s8(q + 16)};
-            int32x4_t products[4];
-            EACH (r, 4) {
-                const int8x16x2_t code = block32_arm_codes_at(type, block[r], s);
-                products[r] =
-                    arm_dot(arm_dot(vdupq_n_s32(0), code.val[0], x[0]), code.val[1], x[1]);
-            }
-            const float32x4_t isum = vcvtq_f32_s32(arm_lane_sums(products));
+            const float32x4_t isum = block32_arm_isum(type, block, s, p->a, b + s);
             const float32x4_t scale = vmulq_n_f32(d, p->a->d[b + s]);
             if (type->form.has_min) {
                 const float32x4_t t = vmulq_n_f32(arm_halves(block, 2), p->a->s[b + s]);

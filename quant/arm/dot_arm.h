@@ -18,15 +18,16 @@ typedef struct quant_arm_panel32_4 arm_panel32;
 typedef struct quant_arm_panel256_4 arm_panel256;
 #endif
 
-/* Lane i: acc + the products of elements 4i .. 4i + 3. Without SDOT two products are added in 16
- * bits: codes are at least -128 and q at least -127, so that they fit. */
+/* acc + products of all elements; with SDOT lane i has those of elements 4i .. 4i + 3. Without it
+ * two products are added in 16 bits: codes are at least -128 and q at least -127, so that they
+ * fit. */
 QUANT_INLINE int32x4_t arm_dot(int32x4_t acc, int8x16_t code, int8x16_t q)
 {
 #ifdef __ARM_FEATURE_DOTPROD
     return vdotq_s32(acc, code, q);
 #else
     const int16x8_t low = vmull_s8(vget_low_s8(code), vget_low_s8(q));
-    return vpadalq_s16(acc, vpaddq_s16(low, vmull_high_s8(code, q)));
+    return vpadalq_s16(acc, vmlal_high_s8(low, code, q));
 #endif
 }
 
@@ -44,6 +45,27 @@ QUANT_INLINE int8x16_t arm_word(int8x16_t v, int i)
     default:
         return vreinterpretq_s8_s32(vdupq_laneq_s32(words, 3));
     }
+}
+
+/* Lane l: acc + the products of elements 4l .. 4l + 3 of v with 4i .. 4i + 3 of x. */
+QUANT_INLINE int32x4_t arm_dot_word(int32x4_t acc, int8x16_t v, int8x16_t x, int i)
+{
+#ifdef __ARM_FEATURE_DOTPROD
+    switch (i) {
+    case 0:
+        return vdotq_laneq_s32(acc, v, x, 0);
+    case 1:
+        return vdotq_laneq_s32(acc, v, x, 1);
+    case 2:
+        return vdotq_laneq_s32(acc, v, x, 2);
+    default:
+        return vdotq_laneq_s32(acc, v, x, 3);
+    }
+#else
+    const int8x16_t word = arm_word(x, i);
+    const int16x8_t low = vmull_s8(vget_low_s8(v), vget_low_s8(word));
+    return vpadalq_s16(acc, vpaddq_s16(low, vmull_high_s8(v, word)));
+#endif
 }
 
 /* Lane i: the sum of the lanes of v[i]. */
@@ -106,12 +128,9 @@ QUANT_INLINE void arm_floats_store(float32x4_t v, int r, float *to)
 /* The binary16 numbers at byte `at` of four blocks. */
 QUANT_INLINE float32x4_t arm_halves(const uint8_t *const block[4], size_t at)
 {
-    uint16x4_t h = vdup_n_u16(0);
-    h = vset_lane_u16(quant_load16(block[0] + at), h, 0);
-    h = vset_lane_u16(quant_load16(block[1] + at), h, 1);
-    h = vset_lane_u16(quant_load16(block[2] + at), h, 2);
-    h = vset_lane_u16(quant_load16(block[3] + at), h, 3);
-    return vcvt_f32_f16(vreinterpret_f16_u16(h));
+    float16_t h[4];
+    EACH (r, 4) memcpy(h + r, block[r] + at, sizeof *h);
+    return vcvt_f32_f16((float16x4_t){h[0], h[1], h[2], h[3]});
 }
 
 /* The low and the high nibbles of 16 bytes. */

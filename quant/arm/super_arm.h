@@ -3,7 +3,7 @@
  * A type has two functions in addition to its scalar expand (quant/arm/super_types_arm.h):
  *
  *     heads(block[4], heads)     scales and minima of four rows
- *     codes(block, s)            32 signed codes, elements 32s .. 32s + 31
+ *     codes(block, s)            32 codes, elements 32s .. 32s + 31: value + offset, at most 127
  *
  * from which super_arm_gemv and super_arm_unpack are inlined into small wrappers (types_arm.inc).
  * gemv multiplies four rows at once: lane r of a register is row r, so that the floats of four
@@ -28,11 +28,23 @@ struct super_arm_type {
     size_t block_bytes;
     int sub_len;
     bool has_min;
+    int offset; /* 0 in types with minima */
     super_arm_heads *heads;
     super_arm_codes *codes;
 };
 
-/* The scales of sub-block s of four rows. */
+#ifdef __ARM_FEATURE_DOTPROD
+/* The scales of sub-block s of four rows, less those of the next one, by which sums are multiplied
+ * that run on over sub-blocks; s == last: of the last one. */
+QUANT_INLINE int32x4_t super_arm_scale_step(const struct super_heads *h, int s, int last)
+{
+    const uint32_t here = s % 4 == 3 ? 0x01000000 : UINT32_C(0xff01) << s % 4 * 8;
+    const int32x4_t step =
+        vdotq_s32(vdupq_n_s32(0), h->scale[s / 4], vreinterpretq_s8_u32(vdupq_n_u32(here)));
+    if (s % 4 < 3 || s == last) return step;
+    return vdotq_s32(step, h->scale[s / 4 + 1], vreinterpretq_s8_u32(vdupq_n_u32(0xff)));
+}
+#else
 QUANT_INLINE int32x4_t super_arm_scale(const struct super_heads *h, int s)
 {
     const int32x4_t word = vreinterpretq_s32_s8(h->scale[s / 4]);
@@ -48,6 +60,13 @@ QUANT_INLINE int32x4_t super_arm_scale(const struct super_heads *h, int s)
     }
 }
 
+QUANT_INLINE int32x4_t super_arm_scale_step(const struct super_heads *h, int s, int last)
+{
+    const int32x4_t scale = super_arm_scale(h, s);
+    return s == last ? scale : vsubq_s32(scale, super_arm_scale(h, s + 1));
+}
+#endif
+
 /* ---- One column ---- */
 
 struct super_arm_product {
@@ -56,49 +75,47 @@ struct super_arm_product {
     const struct quant_act *a;
 };
 
-/* Splits sums of q, at most 32 * 127 in magnitude, into 128 * high + low. */
-QUANT_INLINE void super_arm_split(int16x8_t sum, int8x8_t *high, int8x8_t *low)
+/* Splits sums of q, at most 32 * 127 in magnitude, into 128 * high + low: bytes 0 .. 7 and 8 .. 15.
+ */
+QUANT_INLINE int8x16_t super_arm_split(int16x8_t sum)
 {
-    const int16x8_t h = vrshrq_n_s16(sum, 7);
-    *high = vmovn_s16(h);
-    *low = vmovn_s16(vsubq_s16(sum, vshlq_n_s16(h, 7)));
+    const int16x8_t high = vrshrq_n_s16(sum, 7), low = vsubq_s16(sum, vshlq_n_s16(high, 7));
+    return vuzp1q_s8(vreinterpretq_s8_s16(high), vreinterpretq_s8_s16(low));
 }
 
-/* msum (quant/quant.h) of four rows. */
-QUANT_INLINE int32x4_t super_arm_msum(int sub_len, const struct super_heads *h, const int16_t *sum)
+/* The sum over sub-blocks of number times sum of q, of four rows: msum (quant/quant.h) of minima;
+ * numbers are as in struct super_heads. */
+QUANT_INLINE int32x4_t super_arm_msum(int sub_len, const int8x16_t number[4], const int16_t *sum)
 {
     const int16x8_t first = vld1q_s16(sum), second = vld1q_s16(sum + 8);
-    int8x8_t high[2], low[2];
-    super_arm_split(sub_len == 16 ? first : vpaddq_s16(first, second), &high[0], &low[0]);
-    high[1] = high[0];
-    low[1] = low[0];
-    if (sub_len == 16) super_arm_split(second, &high[1], &low[1]);
-    const int8x16_t highs = vcombine_s8(high[0], high[1]), lows = vcombine_s8(low[0], low[1]);
+    const int8x16_t parts[2] = {super_arm_split(sub_len == 16 ? first : vpaddq_s16(first, second)),
+                                super_arm_split(second)};
     int32x4_t msum = vdupq_n_s32(0);
-    EACH (i, 64 / sub_len) msum = arm_dot(msum, h->min[i], arm_word(highs, i));
+    EACH (i, 64 / sub_len) msum = arm_dot_word(msum, number[i], parts[i / 2], i % 2);
     msum = vshlq_n_s32(msum, 7);
-    EACH (i, 64 / sub_len) msum = arm_dot(msum, h->min[i], arm_word(lows, i));
+    EACH (i, 64 / sub_len) msum = arm_dot_word(msum, number[i], parts[i / 2], 2 + i % 2);
     return msum;
 }
 
-/* isum of four rows. */
+/* isum of four rows, of codes with their offset. Sums run on over sub-blocks, which is exact modulo
+ * 2^32. */
 QUANT_INLINE int32x4_t super_arm_isum(const struct super_arm_type *type,
                                       const uint8_t *const block[4], const struct super_heads *h,
                                       const int8_t *q)
 {
-    int32x4_t isum = vdupq_n_s32(0);
+    const int n_subs = SUPER_LEN / type->sub_len;
+    int32x4_t isum = vdupq_n_s32(0), sum[4] = {isum, isum, isum, isum};
     EACH (s, 8) {
         const int8x16_t x[2] = {vld1q_s8(q + 32 * s), vld1q_s8(q + 32 * s + 16)};
-        int32x4_t first[4], second[4];
-        EACH (r, 4) {
-            const int8x16x2_t code = type->codes(block[r], s);
-            first[r] = arm_dot(vdupq_n_s32(0), code.val[0], x[0]);
-            second[r] = arm_dot(type->sub_len == 16 ? vdupq_n_s32(0) : first[r], code.val[1], x[1]);
+        int8x16x2_t code[4];
+        EACH (r, 4) code[r] = type->codes(block[r], s);
+        EACH (i, 2) {
+            EACH (r, 4) sum[r] = arm_dot(sum[r], code[r].val[i], x[i]);
+            if (type->sub_len == 16 || i == 1)
+                isum = vmlaq_s32(
+                    isum, arm_lane_sums(sum),
+                    super_arm_scale_step(h, (32 * s + 16 * i) / type->sub_len, n_subs - 1));
         }
-        if (type->sub_len == 16)
-            isum = vmlaq_s32(isum, arm_lane_sums(first), super_arm_scale(h, 2 * s));
-        isum = vmlaq_s32(isum, arm_lane_sums(second),
-                         super_arm_scale(h, type->sub_len == 16 ? 2 * s + 1 : s));
     }
     return isum;
 }
@@ -120,11 +137,13 @@ QUANT_INLINE void super_arm_sums(const void *product, const struct quant_row_gro
         type->heads(block, &h);
         const float32x4_t da = vdupq_n_f32(p->a->d[b]);
         const float32x4_t scale = vmulq_f32(h.d, da);
-        const float32x4_t isum =
-            vcvtq_f32_s32(super_arm_isum(type, block, &h, p->a->q + SUPER_LEN * b));
+        const int16_t *q_sum = p->a->sum + 16 * b;
+        int32x4_t total = super_arm_isum(type, block, &h, p->a->q + SUPER_LEN * b);
+        if (type->offset)
+            total = vmlsq_n_s32(total, super_arm_msum(type->sub_len, h.scale, q_sum), type->offset);
+        const float32x4_t isum = vcvtq_f32_s32(total);
         if (type->has_min) {
-            const float32x4_t msum =
-                vcvtq_f32_s32(super_arm_msum(type->sub_len, &h, p->a->sum + 16 * b));
+            const float32x4_t msum = vcvtq_f32_s32(super_arm_msum(type->sub_len, h.min, q_sum));
             acc = vaddq_f32(acc, vfmaq_f32(vmulq_f32(vmulq_f32(h.m, da), msum), scale, isum));
         } else {
             acc = vaddq_f32(acc, vmulq_f32(scale, isum));
@@ -152,10 +171,7 @@ QUANT_INLINE void super_arm_unpack_rows(const struct super_arm_type *type,
     arm_floats_store(h.d, r, to->d);
     arm_floats_store(type->has_min ? h.m : vdupq_n_f32(0.0f), r, to->m);
     const int n_subs = SUPER_LEN / type->sub_len;
-    EACH (s, n_subs) {
-        const int32x4_t next = s + 1 < n_subs ? super_arm_scale(&h, s + 1) : vdupq_n_s32(0);
-        arm_numbers_store(vsubq_s32(super_arm_scale(&h, s), next), r, to->scale[s]);
-    }
+    EACH (s, n_subs) arm_numbers_store(super_arm_scale_step(&h, s, n_subs - 1), r, to->scale[s]);
     for (int i = 0; type->has_min && i < 64 / type->sub_len; i++) {
         const int32x4_t even = vreinterpretq_s32_s8(h.min[i & ~1]);
         const int32x4_t odd = vreinterpretq_s32_s8(h.min[i | 1]);
@@ -169,8 +185,8 @@ QUANT_INLINE void super_arm_unpack_rows(const struct super_arm_type *type,
         int8x16_t first[4], second[4];
         EACH (i, 4) {
             const int8x16x2_t code = type->codes(block[i], s);
-            first[i] = code.val[0];
-            second[i] = code.val[1];
+            first[i] = vsubq_s8(code.val[0], vdupq_n_s8((int8_t)type->offset));
+            second[i] = vsubq_s8(code.val[1], vdupq_n_s8((int8_t)type->offset));
         }
         arm_units_store(first, r, to->q + 512 * s);
         arm_units_store(second, r, to->q + 512 * s + 256);

@@ -90,10 +90,13 @@ QUANT_INLINE uint8x16_t super_arm_two_bits(uint8x16_t v, int g)
     }
 }
 
-/* `value` where bit s of a byte is set. */
-QUANT_INLINE uint8x16_t super_arm_where(uint8x16_t v, int s, uint8_t value)
+/* n bits of each byte of `high`, from bit `from` on, in the place of the bits of `low` from bit
+ * `to` on. */
+QUANT_INLINE uint8x16_t super_arm_insert(uint8x16_t low, uint8x16_t high, int n, int from, int to)
 {
-    return vandq_u8(vtstq_u8(v, vdupq_n_u8((uint8_t)(1 << s))), vdupq_n_u8(value));
+    const uint8x16_t mask = vdupq_n_u8((uint8_t)(((1 << n) - 1) << to));
+    return vbslq_u8(mask, from > to ? high >> (uint8_t)(from - to) : high << (uint8_t)(to - from),
+                    low);
 }
 
 /* a + b, as signed numbers. */
@@ -137,7 +140,7 @@ QUANT_INLINE int8x16x2_t super_arm_signed(super_grid_entry *entry, super_grid_si
 /* k_scales.h of four rows: the words of bytes j, 4 + j, 8 + j are transposed. */
 QUANT_INLINE void k_heads_arm(const uint8_t *const block[4], struct super_heads *h)
 {
-    const uint8x16_t low6 = vdupq_n_u8(63), low4 = vdupq_n_u8(15), top = vdupq_n_u8(0x30);
+    const uint8x16_t low6 = vdupq_n_u8(63), low4 = vdupq_n_u8(15);
     int8x16_t row[4], word[4];
     EACH (r, 4) row[r] = vld1q_s8((const int8_t *)block[r]);
     arm_transpose(row, word);
@@ -149,8 +152,8 @@ QUANT_INLINE void k_heads_arm(const uint8_t *const block[4], struct super_heads 
     h->m = vnegq_f32(vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(dmin))));
     h->scale[0] = vreinterpretq_s8_u8(vandq_u8(a, low6));
     h->min[0] = vreinterpretq_s8_u8(vandq_u8(b, low6));
-    h->scale[1] = vreinterpretq_s8_u8(vorrq_u8(vandq_u8(c, low4), vandq_u8(vshrq_n_u8(a, 2), top)));
-    h->min[1] = vreinterpretq_s8_u8(vorrq_u8(vshrq_n_u8(c, 4), vandq_u8(vshrq_n_u8(b, 2), top)));
+    h->scale[1] = vreinterpretq_s8_u8(super_arm_insert(vandq_u8(c, low4), a, 2, 6, 4));
+    h->min[1] = vreinterpretq_s8_u8(super_arm_insert(vshrq_n_u8(c, 4), b, 2, 6, 4));
 }
 
 #define q4_k_heads_arm k_heads_arm
@@ -172,7 +175,8 @@ QUANT_INLINE int8x16x2_t q5_k_codes_arm(const uint8_t *block, int s)
     int8x16x2_t code;
     EACH (i, 2) {
         const int8x16_t low = s % 2 ? arm_high_nibbles(v.val[i]) : arm_low_nibbles(v.val[i]);
-        code.val[i] = vorrq_s8(low, vreinterpretq_s8_u8(super_arm_where(high.val[i], s, 16)));
+        code.val[i] =
+            vreinterpretq_s8_u8(super_arm_insert(vreinterpretq_u8_s8(low), high.val[i], 1, s, 4));
     }
     return code;
 }
@@ -193,8 +197,8 @@ QUANT_INLINE int8x16x2_t q6_k_codes_arm(const uint8_t *block, int s)
     int8x16x2_t code;
     EACH (i, 2) {
         const int8x16_t low = s % 4 < 2 ? arm_low_nibbles(v.val[i]) : arm_high_nibbles(v.val[i]);
-        const uint8x16_t top = vshlq_n_u8(super_arm_two_bits(high.val[i], s % 4), 4);
-        code.val[i] = super_arm_sum(vorrq_u8(vreinterpretq_u8_s8(low), top), -32);
+        code.val[i] = vreinterpretq_s8_u8(
+            super_arm_insert(vreinterpretq_u8_s8(low), high.val[i], 2, s % 4 * 2, 4));
     }
     return code;
 }
@@ -245,8 +249,8 @@ QUANT_INLINE int8x16x2_t q3_k_codes_arm(const uint8_t *block, int s)
     const uint8x16x2_t v = super_arm_load(w->q + s / 4 * 32), high = super_arm_load(w->high);
     int8x16x2_t code;
     EACH (i, 2)
-        code.val[i] = super_arm_sum(
-            vorrq_u8(super_arm_two_bits(v.val[i], s % 4), super_arm_where(high.val[i], s, 4)), -4);
+        code.val[i] = vreinterpretq_s8_u8(
+            super_arm_insert(super_arm_two_bits(v.val[i], s % 4), high.val[i], 1, s, 2));
     return code;
 }
 
@@ -261,7 +265,7 @@ QUANT_INLINE int8x16x2_t tq2_0_codes_arm(const uint8_t *block, int s)
     const struct tq2_0_block *w = (const void *)block;
     const uint8x16x2_t v = super_arm_load(w->q + s / 4 * 32);
     int8x16x2_t code;
-    EACH (i, 2) code.val[i] = super_arm_sum(super_arm_two_bits(v.val[i], s % 4), -TQ2_0_OFFSET);
+    EACH (i, 2) code.val[i] = vreinterpretq_s8_u8(super_arm_two_bits(v.val[i], s % 4));
     return code;
 }
 

@@ -29,15 +29,15 @@ CPU_TARGET_AVX2 QUANT_INLINE void four_avx2(int64_t k, const struct quant_row_gr
                                             const uint8_t *row, const uint8_t *x,
                                             float lanes[4][16])
 {
-    const size_t stride = group->row_stride;
     __m256 low[4], high[4];
     for (int r = 0; r < 4; r++) low[r] = high[r] = _mm256_setzero_ps();
     int64_t i = 0;
     for (; i + 32 <= k; i += 32) {
         quant_group_prefetch_adjacent(group, row + 2 * i, (size_t)i * 2, 64);
         for (size_t r = 0; r < 4; r++) {
-            const uint8_t *w = row + r * stride + 2 * i;
+            const uint8_t *w = quant_group_row(group, row + 2 * i, r, (size_t)i * 2);
             quant_group_prefetch_strided(group, w, 64);
+            quant_group_prefetch_listed(group, r, (size_t)i * 2, 64);
             low[r] = pairs_avx2(low[r], w, x + 2 * i);
             high[r] = pairs_avx2(high[r], w + 32, x + 2 * i + 32);
         }
@@ -47,7 +47,8 @@ CPU_TARGET_AVX2 QUANT_INLINE void four_avx2(int64_t k, const struct quant_row_gr
         memcpy(x_tail, x + 2 * i, (size_t)(k - i) * 2);
         for (size_t r = 0; r < 4; r++) {
             memset(w_tail, 0, sizeof w_tail);
-            memcpy(w_tail, row + r * stride + 2 * i, (size_t)(k - i) * 2);
+            memcpy(w_tail, quant_group_row(group, row + 2 * i, r, (size_t)i * 2),
+                   (size_t)(k - i) * 2);
             low[r] = pairs_avx2(low[r], (uint8_t *)w_tail, (uint8_t *)x_tail);
             high[r] = pairs_avx2(high[r], (uint8_t *)(w_tail + 16), (uint8_t *)(x_tail + 16));
         }
@@ -62,7 +63,10 @@ CPU_TARGET_AVX2 __attribute__((noinline)) static void
 lanes_avx2(int64_t k, const struct quant_row_group *group, const uint8_t *row, const uint8_t *x,
            float lanes[4][16])
 {
-    if (group->adjacent_rows)
+    if (group->list)
+        four_avx2(k, &(struct quant_row_group){.n = 4, .list = group->list, .next = group->next},
+                  row, x, lanes);
+    else if (group->adjacent_rows)
         four_avx2(k,
                   &(struct quant_row_group){
                       .n = 4, .adjacent_rows = true, .row_stride = group->row_stride},
@@ -78,7 +82,6 @@ CPU_TARGET_AVX512 QUANT_INLINE void four_avx512(int64_t k, const struct quant_ro
                                                 const uint8_t *row, const uint8_t *x,
                                                 float lanes[4][16])
 {
-    const size_t stride = group->row_stride;
     const __m512i odd = _mm512_set1_epi32((int)0xffff0000);
     __m512 sum[4];
     for (int r = 0; r < 4; r++) sum[r] = _mm512_setzero_ps();
@@ -89,8 +92,10 @@ CPU_TARGET_AVX512 QUANT_INLINE void four_avx512(int64_t k, const struct quant_ro
         __m512 x_even = _mm512_castsi512_ps(_mm512_slli_epi32(xv, 16));
         quant_group_prefetch_adjacent(group, row + 2 * i, (size_t)i * 2, 64);
         for (size_t r = 0; r < 4; r++) {
-            quant_group_prefetch_strided(group, row + r * stride + 2 * i, 64);
-            __m512i wv = _mm512_maskz_loadu_epi16(live, row + r * stride + 2 * i);
+            const uint8_t *w = quant_group_row(group, row + 2 * i, r, (size_t)i * 2);
+            quant_group_prefetch_strided(group, w, 64);
+            quant_group_prefetch_listed(group, r, (size_t)i * 2, 64);
+            __m512i wv = _mm512_maskz_loadu_epi16(live, w);
             sum[r] = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_and_si512(wv, odd)), x_odd, sum[r]);
             sum[r] =
                 _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_slli_epi32(wv, 16)), x_even, sum[r]);
@@ -103,7 +108,10 @@ CPU_TARGET_AVX512 __attribute__((noinline)) static void
 lanes_avx512(int64_t k, const struct quant_row_group *group, const uint8_t *row, const uint8_t *x,
              float lanes[4][16])
 {
-    if (group->adjacent_rows)
+    if (group->list)
+        four_avx512(k, &(struct quant_row_group){.n = 4, .list = group->list, .next = group->next},
+                    row, x, lanes);
+    else if (group->adjacent_rows)
         four_avx512(k,
                     &(struct quant_row_group){
                         .n = 4, .adjacent_rows = true, .row_stride = group->row_stride},
@@ -180,9 +188,10 @@ CPU_TARGET_AVX512BF16 static void gemv_few_avx512bf16(int64_t k, const struct qu
 }
 
 const struct quant_kernel quant_x86_bf16[CPU_LEVEL_COUNT] = {
-    [CPU_AVX2] = {.gemv = gemv_avx2, .rows_per_step = QUANT_LANES_ROWS},
-    [CPU_AVX512] = {.gemv = gemv_avx512, .rows_per_step = QUANT_LANES_ROWS},
+    [CPU_AVX2] = {.gemv = gemv_avx2, .reads_lists = true, .rows_per_step = QUANT_LANES_ROWS},
+    [CPU_AVX512] = {.gemv = gemv_avx512, .reads_lists = true, .rows_per_step = QUANT_LANES_ROWS},
     [CPU_AVX512BF16] = {.gemv = gemv_avx512bf16,
+                        .reads_lists = true,
                         .gemv_few = gemv_few_avx512bf16,
                         .few_columns = QUANT_FEW_COLUMNS,
                         .rows_per_step = QUANT_LANES_ROWS},

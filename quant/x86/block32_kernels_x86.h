@@ -46,25 +46,13 @@
         quant_unpack32_avx512(NAME##_form, first, n_blocks, row, panel);                           \
     }
 
-/* Defines q4_0_gemv_listed_avx2 and _avx512 of a type of an even number of bytes in a block. */
-#define QUANT_BLOCK32_LISTED_X86(NAME)                                                             \
-    CPU_TARGET_AVX2 static void NAME##_gemv_listed_avx2(int64_t k, const struct quant_rows *rows,  \
-                                                        const struct quant_act *a, float *out)     \
-    {                                                                                              \
-        quant_gemv32_listed_avx2(NAME##_form, k, rows, a, out);                                    \
-    }                                                                                              \
-    CPU_TARGET_AVX512 static void NAME##_gemv_listed_avx512(                                       \
-        int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out)           \
-    {                                                                                              \
-        quant_gemv32_listed_avx512(NAME##_form, k, rows, a, out);                                  \
-    }
-
 /* Members of the rows of levels; FEW: few_columns. */
 #define QUANT_BLOCK32_AVX2(NAME)                                                                   \
     .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .panel = &NAME##_panel,            \
-    .gemv = NAME##_gemv_avx2, .rows_per_step = QUANT_GEMV_ROWS
+    .gemv = NAME##_gemv_avx2, .reads_lists = true, .rows_per_step = QUANT_GEMV_ROWS
 #define QUANT_BLOCK32_AVX512(NAME, FEW)                                                            \
     .unpack = NAME##_unpack_avx512, .panel = &NAME##_panel, .gemv = NAME##_gemv_avx512,            \
-    .gemv_few = NAME##_gemv_few_avx512, .few_columns = (FEW), .rows_per_step = QUANT_GEMV_ROWS
+    .gemv_few = NAME##_gemv_few_avx512, .few_columns = (FEW), .reads_lists = true,                 \
+    .rows_per_step = QUANT_GEMV_ROWS
 
 #endif

@@ -185,15 +185,6 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form
         quant_gemv_by_groups(QUANT_GEMV_ROWS, quant_eight_rows_avx512, &product, rows, out);
 }
 
-CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_listed_avx512(struct quant_form32 form, int64_t k,
-                                                               const struct quant_rows *rows,
-                                                               const struct quant_act *a,
-                                                               float *out)
-{
-    const struct quant_product512 product = {form, k / 32, a, 1};
-    quant_gemv_listed(QUANT_GEMV_ROWS, quant_eight_rows_avx512, &product, rows, out);
-}
-
 typedef void quant_gemv32_fn(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
                              float *out);
 
@@ -210,16 +201,19 @@ quant_gemv32_few_avx512(struct quant_form32 form, quant_gemv32_fn *gemv, int64_t
     }
     struct quant_product512 product = {form, k / 32, a, 2};
     if (n_columns == 2) {
-        quant_gemv_groups(QUANT_GEMV_ROWS, 2, false, quant_eight_rows_avx512, &product, rows, out);
+        quant_gemv_groups(QUANT_GEMV_ROWS, 2, QUANT_ROWS_STRIDED, quant_eight_rows_avx512, &product,
+                          rows, out);
         return;
     }
     product.n_columns = 3;
     if (n_columns == 3) {
-        quant_gemv_groups(QUANT_GEMV_ROWS, 3, false, quant_eight_rows_avx512, &product, rows, out);
+        quant_gemv_groups(QUANT_GEMV_ROWS, 3, QUANT_ROWS_STRIDED, quant_eight_rows_avx512, &product,
+                          rows, out);
         return;
     }
     product.n_columns = 4;
-    quant_gemv_groups(QUANT_GEMV_ROWS, 4, false, quant_eight_rows_avx512, &product, rows, out);
+    quant_gemv_groups(QUANT_GEMV_ROWS, 4, QUANT_ROWS_STRIDED, quant_eight_rows_avx512, &product,
+                      rows, out);
 }
 
 #endif

@@ -307,15 +307,6 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_gemv32_avx2(struct quant_form32 form, in
     quant_gemv_by_groups(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
 }
 
-CPU_TARGET_AVX2 QUANT_INLINE void quant_gemv32_listed_avx2(struct quant_form32 form, int64_t k,
-                                                           const struct quant_rows *rows,
-                                                           const struct quant_act *a, float *out)
-{
-    const int offset = quant_by_value32(form) ? 0 : form.offset;
-    const struct quant_product32 product = {form, quant_pair_sums_avx2, offset, k / 32, a};
-    quant_gemv_listed(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
-}
-
 /* gemv with AVX-512 of types with blocks of an odd number of bytes. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_odd_avx512(struct quant_form32 form, int64_t k,
                                                             const struct quant_rows *rows,

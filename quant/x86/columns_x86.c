@@ -2,14 +2,16 @@
  * limited by memory: wider registers would gain nothing.
  *
  * Blocks: 64 rows (Q8_0: 32) at a time, the columns with a code in pairs, sums in registers. The
- * columns of the next blocks are prefetched: they are too short for hardware prefetchers. */
+ * columns of a later block are prefetched, because they are too short for hardware prefetchers: a
+ * line of each along with the rows that it has, because the processor drops prefetches of a burst.
+ */
 #include "quant/columns.h"
 #include "quant/stream.h"
 #include "quant/x86/types_x86.h"
 #include <immintrin.h>
 #include <math.h>
 
-enum { BLOCK = QUANT_COLUMNS_BLOCK, AHEAD = 4, F16_ROWS = 256 };
+enum { BLOCK = QUANT_COLUMNS_BLOCK, AHEAD = 4, RING = 8, F16_ROWS = 256 };
 
 /* The columns of a block with a code, as a mask. */
 CPU_TARGET_AVX2 QUANT_INLINE uint32_t codes_avx2(const int8_t *q)
@@ -47,14 +49,16 @@ QUANT_INLINE void find_pairs(uint32_t mask, const uint8_t *at, int64_t column, c
     }
 }
 
-/* Prefetches `bytes` of the columns in `mask`, and n scales. */
-QUANT_INLINE void prefetch_block(uint32_t mask, const uint8_t *at, int64_t column, int64_t from,
-                                 int64_t bytes, int64_t first, int64_t n)
+/* Prefetches `bytes` of the block's columns, and n scales. */
+QUANT_INLINE void prefetch_block(const struct block *b, int64_t from, int64_t bytes, int64_t first,
+                                 int64_t n)
 {
-    if (!mask) return;
-    for (uint32_t m = mask; m; m &= m - 1)
-        quant_prefetch_to_l1((const char *)at + __builtin_ctz(m) * column + from, (size_t)bytes);
-    quant_prefetch_to_l1((const char *)at + BLOCK * column + 2 * first, (size_t)(2 * n));
+    if (b->n == 0) return;
+    for (int i = 0; i < b->n; i++) {
+        quant_prefetch((const char *)b->pair[i].a + from, (size_t)bytes);
+        quant_prefetch((const char *)b->pair[i].b + from, (size_t)bytes);
+    }
+    quant_prefetch((const char *)b->scales + 2 * first, (size_t)(2 * n));
 }
 
 /* Adds the contribution of a block to 8 results. */
@@ -136,25 +140,32 @@ CPU_TARGET_AVX2 QUANT_INLINE void blocks_avx2(enum quant_id id, const struct qua
 {
     const int64_t column = quant_columns_column(id, c->n_rows);
     const int64_t bytes = quant_columns_block(id, c->n_rows), n_blocks = c->k / BLOCK;
-    const int64_t from = id == QUANT_Q4_0 ? first / 2 : first;
-    const int64_t length = id == QUANT_Q4_0 ? n / 2 : n;
-    const uint8_t *at = c->data;
+    const int64_t rows_per_line = 64 * c->n_rows / column;
+    struct block ring[RING]; /* b .. b + AHEAD */
     for (int64_t i = 0; i < n; i++) out[i] = 0.0f;
-    for (int64_t b = 0; b < n_blocks; b++, at += bytes) {
-        struct block block;
+    for (int64_t b = -AHEAD; b < n_blocks; b++) {
+        struct block *next = &ring[(b + AHEAD) % RING];
+        const int8_t *q = a->q + (b + AHEAD) * BLOCK;
+        next->n = 0;
         if (b + AHEAD < n_blocks)
-            prefetch_block(codes_avx2(a->q + (b + AHEAD) * BLOCK), at + AHEAD * bytes, column, from,
-                           length, first, n);
-        const uint32_t mask = codes_avx2(a->q + b * BLOCK);
-        if (!mask && !isnan(a->d[b])) continue;
-        find_pairs(mask, at, column, a->q + b * BLOCK, &block);
+            find_pairs(codes_avx2(q), (const uint8_t *)c->data + (b + AHEAD) * bytes, column, q,
+                       next);
+        if (b < 0) continue;
+        const struct block *block = &ring[b % RING];
+        if (block->n == 0 && !isnan(a->d[b])) {
+            prefetch_block(next, first * column / c->n_rows, n * column / c->n_rows, first, n);
+            continue;
+        }
         const __m256 d_a = _mm256_set1_ps(a->d[b]);
-        if (id == QUANT_Q4_0) {
-            const __m256i less = _mm256_set1_epi16((short)(8 * a->sum[b]));
-            for (int64_t i = 0; i < n; i += 64)
-                q4_0_rows_avx2(&block, first + i, less, d_a, out + i);
-        } else {
-            for (int64_t i = 0; i < n; i += 32) q8_0_rows_avx2(&block, first + i, d_a, out + i);
+        const __m256i less = _mm256_set1_epi16((short)(8 * a->sum[b]));
+        for (int64_t i = 0; i < n; i += id == QUANT_Q4_0 ? 64 : 32) {
+            if (i % rows_per_line == 0)
+                prefetch_block(next, (first + i) * column / c->n_rows, 64, first + i,
+                               rows_per_line);
+            if (id == QUANT_Q4_0)
+                q4_0_rows_avx2(block, first + i, less, d_a, out + i);
+            else
+                q8_0_rows_avx2(block, first + i, d_a, out + i);
         }
     }
 }

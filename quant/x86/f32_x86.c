@@ -17,11 +17,9 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 load_avx512(__mmask16 live, const uint8_t 
 QUANT_LANES_GEMV(load_avx2, load_avx512, ELEMENT_BYTES)
 
 const struct quant_kernel quant_x86_f32[CPU_LEVEL_COUNT] = {
-    [CPU_AVX2] = {.gemv = gemv_avx2,
-                  .gemv_listed = gemv_listed_avx2,
-                  .rows_per_step = QUANT_LANES_ROWS},
+    [CPU_AVX2] = {.gemv = gemv_avx2, .reads_lists = true, .rows_per_step = QUANT_LANES_ROWS},
     [CPU_AVX512] = {.gemv = gemv_avx512,
-                    .gemv_listed = gemv_listed_avx512,
+                    .reads_lists = true,
                     .gemv_few = gemv_few_avx512,
                     .few_columns = QUANT_FEW_COLUMNS,
                     .rows_per_step = QUANT_LANES_ROWS},

@@ -142,10 +142,14 @@ quant_lanes_gemv_avx512(struct quant_lanes_form form, quant_lanes_step_avx512 *s
     struct quant_rows single = *rows;
     single.n *= QUANT_LANES_ROWS;
     if (rows->order == QUANT_ROWS_ADJACENT)
-        quant_gemv_groups(1, n_columns, true, quant_lanes_rows_avx512, &p, &single, out);
-    else
-        quant_gemv_groups(QUANT_LANES_ROWS, n_columns, false, quant_lanes_rows_avx512, &p, rows,
+        quant_gemv_groups(1, n_columns, QUANT_ROWS_ADJACENT, quant_lanes_rows_avx512, &p, &single,
                           out);
+    else if (n_columns == 1 && rows->order == QUANT_ROWS_LISTED)
+        quant_gemv_groups(QUANT_LANES_ROWS, 1, QUANT_ROWS_LISTED, quant_lanes_rows_avx512, &p, rows,
+                          out);
+    else
+        quant_gemv_groups(QUANT_LANES_ROWS, n_columns, QUANT_ROWS_STRIDED, quant_lanes_rows_avx512,
+                          &p, rows, out);
 }
 
 /* Multiplies by 2 to QUANT_FEW_COLUMNS columns and reads each row once. */
@@ -227,19 +231,6 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_lanes_fma_avx512(quant_lanes_load_av
     {                                                                                              \
         const void *column = a->f32;                                                               \
         quant_lanes_gemv_avx512(lanes_form, step_avx512, k, rows, 1, &column, &out);               \
-    }                                                                                              \
-    CPU_TARGET_AVX2 static void gemv_listed_avx2(int64_t k, const struct quant_rows *rows,         \
-                                                 const struct quant_act *a, float *out)            \
-    {                                                                                              \
-        const struct quant_lanes_product p = {lanes_form, step_avx2, k, a->f32};                   \
-        quant_gemv_listed(QUANT_LANES_ROWS, quant_lanes_rows_avx2, &p, rows, out);                 \
-    }                                                                                              \
-    CPU_TARGET_AVX512 static void gemv_listed_avx512(int64_t k, const struct quant_rows *rows,     \
-                                                     const struct quant_act *a, float *out)        \
-    {                                                                                              \
-        const void *column = a->f32;                                                               \
-        const struct quant_lanes_product_avx512 p = {lanes_form, step_avx512, k, 1, &column};      \
-        quant_gemv_listed(QUANT_LANES_ROWS, quant_lanes_rows_avx512, &p, rows, out);               \
     }                                                                                              \
     CPU_TARGET_AVX512 static void gemv_few_avx512(int64_t k, const struct quant_rows *rows,        \
                                                   int n_columns, const struct quant_act *a,        \

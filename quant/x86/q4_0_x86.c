@@ -3,9 +3,8 @@
 #include "quant/x86/block32_kernels_x86.h"
 
 QUANT_BLOCK32_X86(q4_0)
-QUANT_BLOCK32_LISTED_X86(q4_0)
 
 const struct quant_kernel quant_x86_q4_0[CPU_LEVEL_COUNT] = {
-    [CPU_AVX2] = {QUANT_BLOCK32_AVX2(q4_0), .gemv_listed = q4_0_gemv_listed_avx2},
-    [CPU_AVX512] = {QUANT_BLOCK32_AVX512(q4_0, 3), .gemv_listed = q4_0_gemv_listed_avx512},
+    [CPU_AVX2] = {QUANT_BLOCK32_AVX2(q4_0)},
+    [CPU_AVX512] = {QUANT_BLOCK32_AVX512(q4_0, 3)},
 };

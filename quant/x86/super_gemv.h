@@ -95,16 +95,19 @@ SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, i
     quant_prefetch(at + SUPER_L1_DISTANCE, SUPER_STEP * super_block);
 }
 
-/* Adds the products of a part of each stream with n columns. As with AVX2, the values of a step are
- * added after the products of the next step have been started, because the additions are a
+/* Adds the products of a part of each stream, or of each listed row, with n columns; a group is
+ * then one row, and the same bytes of a later one are prefetched. As with AVX2, the values of a
+ * step are added after the products of the next step have been started, because the additions are a
  * dependent chain. */
-SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct super_layout *layout,
-                                  super_step_products *products, const struct quant_rows *rows,
-                                  const struct super_part *part, const struct super_column *column,
-                                  float *const *out)
+SUPER_AVX512 void super_gemv_part(int n, int n_streams, bool listed,
+                                  const struct super_layout *layout, super_step_products *products,
+                                  const struct quant_rows *rows, const struct super_part *part,
+                                  const struct super_column *column, float *const *out)
 {
     const size_t bytes = layout->block_bytes;
-    const uint8_t *at = part->w, *row = rows->w;
+    int64_t r = 0; /* in the list */
+    const uint8_t *at = part->w, *row = listed ? rows->list[0] : rows->w;
+    const size_t offset = (size_t)(at - row); /* in a row */
     struct super_sum sum[SUPER_STREAMS][SUPER_COLUMNS];
     struct super_step last[SUPER_STREAMS][SUPER_COLUMNS];
     for (int s = 0; s < n_streams; s++) {
@@ -121,7 +124,12 @@ SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct super_layou
             struct super_step step[SUPER_COLUMNS];
             const uint8_t *from = at + (size_t)(s * rows->stride) * rows->row_bytes;
             const uint8_t *block[SUPER_STEP] = {from};
-            super_step_prefetch(bytes, from, n_step, rows->prefetch);
+            if (listed)
+                quant_prefetch((const char *)super_listed_ahead(rows->list + r, part->n_rows - r) +
+                                   (at - row),
+                               (size_t)n_step * bytes);
+            else
+                super_step_prefetch(bytes, from, n_step, rows->prefetch);
             EACH (j, SUPER_STEP) block[j] = from + (size_t)(j < n_step ? j : n_step - 1) * bytes;
             EACH (c, n) {
                 step[c].n = n_step;
@@ -144,6 +152,10 @@ SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct super_layou
             i = 0;
             at += part->skip;
             row += rows->row_bytes; /* the next: with a header no group has several rows */
+            if (listed && left > 0) {
+                row = rows->list[++r];
+                at = row + offset;
+            }
         }
     }
     for (int s = 0; s < n_streams; s++)
@@ -160,20 +172,24 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step,
                                    float *const *out)
 {
     struct super_column column[SUPER_COLUMNS * SUPER_PART / SUPER_STEP];
+    const bool listed = n_columns == 1 && rows->order == QUANT_ROWS_LISTED;
     const int n_streams = rows->order == QUANT_ROWS_STRIDED ? rows_per_step : 1;
     const int64_t n_rows = rows->n * (rows->order == QUANT_ROWS_ADJACENT ? rows_per_step : 1);
     for (int s = 0; s < n_streams; s++)
         EACH (c, n_columns) memset(out[c] + s * rows->stride, 0, (size_t)n_rows * sizeof(float));
     for (int64_t b = 0; b < k / SUPER_LEN; b += SUPER_PART) {
         int64_t n = k / SUPER_LEN - b < SUPER_PART ? k / SUPER_LEN - b : SUPER_PART;
-        const uint8_t *from = super_block_at(layout, rows->w, b);
-        struct super_part part =
-            super_part_of(layout->block_bytes, n, from, rows->row_bytes, n_rows);
+        const uint8_t *from = super_block_at(layout, listed ? rows->list[0] : rows->w, b);
+        struct super_part part = super_part_of(layout->block_bytes, n, from,
+                                               listed ? SIZE_MAX : rows->row_bytes, n_rows);
         EACH (c, n_columns) super_columns_fill(n_columns, prepare, &part, a + c, b, column + c);
-        if (n_streams > 1)
-            super_gemv_part(n_columns, rows_per_step, layout, products, rows, &part, column, out);
+        if (listed)
+            super_gemv_part(1, 1, true, layout, products, rows, &part, column, out);
+        else if (n_streams > 1)
+            super_gemv_part(n_columns, rows_per_step, false, layout, products, rows, &part, column,
+                            out);
         else
-            super_gemv_part(n_columns, 1, layout, products, rows, &part, column, out);
+            super_gemv_part(n_columns, 1, false, layout, products, rows, &part, column, out);
     }
 }
 
@@ -204,10 +220,10 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step,
 /* Members of the rows of levels. */
 #define SUPER_GEMV_MEMBERS(NAME)                                                                   \
     .gemv = NAME##_gemv_avx512, .gemv_few = NAME##_gemv_few_avx512, .few_columns = 2,              \
-    .rows_per_step = SUPER_STREAMS
+    .reads_lists = true, .rows_per_step = SUPER_STREAMS
 #define SUPER_MEMBERS_AVX2(NAME)                                                                   \
     .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .panel = &NAME##_layout.panel,     \
-    .gemv = NAME##_gemv_avx2
+    .gemv = NAME##_gemv_avx2, .reads_lists = true
 #define SUPER_MEMBERS_AVX512(NAME)                                                                 \
     .unpack = NAME##_unpack_avx512, .panel = &NAME##_layout.panel, SUPER_GEMV_MEMBERS(NAME)
 

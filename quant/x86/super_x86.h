@@ -232,6 +232,14 @@ SUPER_AVX2 float super_terms_add(const struct super_terms *terms, int j, float a
 
 enum { SUPER_DISTANCE = 6144, SUPER_SUMS = 8 };
 
+/* How many rows later the listed row is whose bytes are prefetched: one is too near, because a row
+ * takes less time than a read from memory. */
+enum { SUPER_ROWS_AHEAD = 4 };
+SUPER_AVX2 const uint8_t *super_listed_ahead(const void *const *list, int64_t n)
+{
+    return list[n - 1 < SUPER_ROWS_AHEAD ? n - 1 : SUPER_ROWS_AHEAD];
+}
+
 /* The functions of a type; prepare and heads may be NULL. */
 struct super_kernel {
     super_sums_prepare *prepare;
@@ -251,11 +259,12 @@ SUPER_AVX2 void super_heads_of_group(const struct super_layout *layout, super_he
 }
 
 /* Fills the group and adds the terms of another between its products, because the additions are a
- * dependent chain. */
+ * dependent chain. Prefetches as many bytes at `ahead`. */
 SUPER_AVX2 void super_group_fill(const struct super_layout *layout,
                                  const struct super_kernel *kernel, const uint8_t *at,
                                  const int8_t *q, const struct super_sums *sums, bool to_l1,
-                                 struct super_group *group, const struct super_terms *terms)
+                                 const char *ahead, struct super_group *group,
+                                 const struct super_terms *terms)
 {
     if (kernel->heads && group->n == SUPER_GROUP)
         super_heads_of_group(layout, kernel->heads, at, SUPER_GROUP, sums, group);
@@ -264,8 +273,8 @@ SUPER_AVX2 void super_group_fill(const struct super_layout *layout,
     memcpy(group->da, sums->da, sizeof group->da);
     float acc = *terms->out;
     for (int j = 0; j < group->n; j++) {
-        quant_prefetch_single((const char *)at + (to_l1 ? QUANT_SINGLE_DISTANCE : SUPER_DISTANCE),
-                              layout->block_bytes, to_l1);
+        quant_prefetch_single(ahead, layout->block_bytes, to_l1);
+        ahead += layout->block_bytes;
         group->isum[j] = kernel->isum(&(struct super_input){at, q, j, sums, group});
         acc += terms->of[j];
         at += layout->block_bytes;
@@ -305,20 +314,27 @@ SUPER_AVX2 void super_gemv(const struct super_layout *layout, const struct super
     struct super_group *new = group, *old = group + 1;
     float none = 0.0f; /* receives the initial terms, which belong to no group */
     struct super_terms terms = {.out = &none};
+    const bool listed = rows->order == QUANT_ROWS_LISTED, to_l1 = rows->prefetch.to_l1;
     for (int64_t b = 0; b < k / SUPER_LEN; b += SUPER_SUMS * SUPER_GROUP) {
         int64_t n = k / SUPER_LEN - b;
         if (n > SUPER_SUMS * SUPER_GROUP) n = SUPER_SUMS * SUPER_GROUP;
         super_sums_fill(kernel->prepare, a, b, n, sums);
         for (int64_t r = 0; r < rows->n; r++) {
-            const uint8_t *row = (const uint8_t *)rows->w + (size_t)r * rows->row_bytes;
+            const uint8_t *row =
+                listed ? rows->list[r] : (const uint8_t *)rows->w + (size_t)r * rows->row_bytes;
             const uint8_t *at = super_block_at(layout, row, b);
+            const uint8_t *next = listed ? super_listed_ahead(rows->list + r, rows->n - r) : row;
+            const char *ahead = (const char *)next + (at - row) +
+                                (listed  ? 0
+                                 : to_l1 ? (int)QUANT_SINGLE_DISTANCE
+                                         : (int)SUPER_DISTANCE);
             const uint32_t d = layout->header_bytes ? quant_bits_of(super_row_d(layout, row)) : 0;
             for (int64_t i = 0; i < n; i += SUPER_GROUP) {
                 new->n = n - i < SUPER_GROUP ? (int)(n - i) : SUPER_GROUP;
                 new->out = out + r;
                 super_group_fill(layout, kernel, at + (size_t)i * layout->block_bytes,
-                                 a->q + SUPER_LEN * (b + i), sums + i / SUPER_GROUP,
-                                 rows->prefetch.to_l1, new, &terms);
+                                 a->q + SUPER_LEN * (b + i), sums + i / SUPER_GROUP, to_l1,
+                                 ahead + (size_t)i * layout->block_bytes, new, &terms);
                 if (layout->header_bytes)
                     EACH (j, SUPER_GROUP) new->d[j] = d;
                 if (old->n > 0) super_group_terms(layout, old, kernel->factor, &terms);

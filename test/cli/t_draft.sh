@@ -62,6 +62,68 @@ infer batch -f "$work/lines" -m "$layer" -n 30 --temp 0 -np 1 --draft mtp
 status 0
 cmp -s "$work/out" "$work/plain" || bad 'batch --draft mtp: other bytes'
 
+begin drafts_of_a_drafter_change_no_byte
+# drafter NAME TENSORS KEYS: a drafter for $tiny.
+drafter() { make "$work/$1.gguf" arch=eagle3 tokens=bpe with="$2" keys="target_hidden_size=64 $3"; }
+drafter eagle3 'output.weight=40 d2t=40' target_layers=0,2,3
+make "$work/dflash.gguf" arch=dflash tokens=bpe layers=2 keys='target_layers=0,2 !tokenizer.ggml.mask_token_id=9'
+for command in 'run --raw' 'run --raw --plan' 'chat --commands --template chatml'; do
+    # shellcheck disable=SC2086
+    set -- $command -m "$tiny" -s 1 --temp 0.3
+    [ "$1" = run ] && set -- "$@" -p "$text" -n 60 --ignore-eos
+    [ "$1" = run ] || { set -- "$@" -n 40 && printf 'hello hello\nagain\n/undo\n/regen\n' >"$work/lines"; }
+    for way in off "$work/eagle3.gguf" "$work/eagle3.gguf -t 1 -b 7 --isa scalar" "$work/dflash.gguf"; do
+        [ "$1" = chat ] && input=$work/lines
+        # shellcheck disable=SC2086
+        infer "$@" -v --draft $way
+        status 0
+        input=
+        case "$command $way" in
+        *--plan*)
+            [ "$way" = off ] && cp "$work/out" "$work/plan"
+            [ "$way" != off ] && cmp -s "$work/out" "$work/plan" && bad "--plan without $way"
+            continue
+            ;;
+        *off) cp "$work/out" "$work/plain" ;;
+        run*) err_like 'context .*, with a drafter$' && err_like '^infer: guesses: [0-9]* of [1-9][0-9]* were right' ;;
+        esac
+        cmp -s "$work/out" "$work/plain" || bad "$command --draft $way: other bytes"
+    done
+done
+# What was read comes from the folder only with the same drafter.
+drafter eagle3-2 'token_embd.weight output.weight=300' 'target_layers=1,2,2 norm_before_fc=true'
+for way in eagle3 eagle3-2 eagle3 eagle3-2; do
+    infer run --raw -m "$tiny" -p "$text $text $text" -n 20 --temp 0 --cache "$work/cache" --draft "$work/$way.gguf" -v
+    status 0
+    cp "$work/out" "$work/$way.out"
+    grep -o '([0-9]* from the cache' "$work/err"
+done >"$work/cached"
+[ "$(wc -l <"$work/cached")" = 2 ] || bad "from the cache: $(cat "$work/cached")"
+cmp -s "$work/eagle3.out" "$work/eagle3-2.out" || bad 'other bytes with the cache'
+
+begin a_drafter_for_another_model_is_refused
+drafter far '' target_layers=0,2,4
+drafter writes output.weight=40 target_layers=0,2,3
+make "$work/wide.gguf" arch=eagle3 keys='target_hidden_size=96 target_layers=0,2,3'
+make "$work/embeds.gguf" arch=eagle3 vocab=310 with=token_embd.weight keys='target_hidden_size=64 target_layers=0,2,3'
+make "$work/mask.gguf" arch=dflash tokens=bpe layers=1 keys='target_layers=0,2 !tokenizer.ggml.mask_token_id=300'
+make "$work/spm.gguf" arch=eagle3 tokens=spm vocab=317 keys='target_hidden_size=64 target_layers=0,2,3'
+while read -r name message; do
+    infer run -m "$tiny" -p x -n 1 --draft "$work/$name.gguf"
+    status 2
+    err_like "^infer: --draft: .*$name.gguf $message\$"
+done <<'END'
+far is not for this model: it reads layer 4 of 3
+wide is not for this model: it is for hidden states of 96 numbers, not 64
+embeds is not for this model: it has embeddings of 310 tokens, not 300
+mask is not for this model: its mask is token 300 of 300
+spm has a different vocabulary from the model: token 0 differs
+writes is not for this model: it has logits of 40 tokens, not 300
+END
+infer run -m "$work/eagle3.gguf" -p x -n 1
+status 3
+err_like "eagle3.gguf: no language model: the file is a drafter, which reads the hidden states of another model: give that model's file, and this one as its draft\$"
+
 begin vocabularies_may_differ_in_unused_tokens_at_the_end
 for pair in "$tiny $vocab" "$vocab $tiny"; do
     # shellcheck disable=SC2086

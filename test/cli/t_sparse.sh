@@ -50,6 +50,28 @@ logits plain -m "$work/plain.gguf" -b 1
 logits columns -m "$work/columns.gguf" -b 1
 same plain columns 'with --columns'
 
+begin experts_by_columns_give_the_same_bits
+"$make_model" "$work/x.gguf" arch=smallthinker type=F16 embd=256 heads=4 kv_heads=2 head_dim=64 vocab=320 experts=4 \
+    keys='expert_feed_forward_length=128 expert_gating_func=2 rope.freq_base_swa=20000.0' \
+    with=ffn_gate_exps.bias shift='ffn_gate_exps.bias=-1.5' >/dev/null || exit 1
+infer quantize "$work/x.gguf" "$work/xc.gguf" Q8_0 --columns
+status 0
+infer inspect "$work/xc.gguf" --tensors
+out_like 'blk\.0\.ffn_down_exps\.columns +I8 '
+logits rows -m "$work/xc.gguf" -b 9
+logits columns -m "$work/xc.gguf" -b 1 -t 2
+same rows columns 'experts in the file'
+logits two -m "$work/xc.gguf" -b 2
+same rows two 'two tokens'
+infer bench -m "$work/xc.gguf" -p 0 -n 2 -r 1 --profile
+err_like 'mul_mat_id_columns Q8_0'
+infer quantize "$work/x.gguf" "$work/xr.gguf" Q8_0
+status 0
+logits made -m "$work/xr.gguf" -b 1 --sparse
+same rows made 'experts at load'
+infer run -m "$work/xr.gguf" --plan --json --sparse
+out_like '"copies":[1-9]'
+
 begin a_new_type_drops_or_renews_copies
 infer quantize "$work/columns.gguf" "$work/again.gguf" Q8_0
 status 0

@@ -318,15 +318,35 @@ static void block_scores(const struct run *run, const struct range *r, float *sc
     }
 }
 
-/* Writes the slots of a token's near positions, at most `most`, and returns their number. */
-static int64_t add_near(const struct run *run, int64_t token, int64_t most, int32_t *slots)
+/* Returns the near positions of a token; without a table if there are none. */
+static struct range near_of(const struct run *run, int64_t token)
 {
     const struct engine_tensor *range = run->dst->src[ENGINE_CHOOSE_NEAR_RANGE];
+    if (!range) return (struct range){0};
+    return read_range(range, run->dst->src[ENGINE_CHOOSE_NEAR_TABLES], token);
+}
+
+/* Writes the slots of near positions, at most `most`, and returns their number. */
+static int64_t add_near(const struct range *r, int64_t most, int32_t *slots)
+{
     int64_t n = 0;
-    if (!range) return 0;
-    const struct range r = read_range(range, run->dst->src[ENGINE_CHOOSE_NEAR_TABLES], token);
-    for (int64_t j = r.lo; r.slots && j < r.hi && n < most; j++) slots[n++] = r.slots[j];
+    for (int64_t j = r->lo; r->slots && j < r->hi && n < most; j++) slots[n++] = r->slots[j];
     return n;
+}
+
+/* Writes the slots that a chosen position j stands for, and returns their number. */
+static int64_t add_chosen(const struct run *run, const struct range *r, const struct range *near,
+                          int64_t j, int64_t list, int32_t *slots)
+{
+    const struct engine_choose_keys *how = &run->dst->params.choose_keys;
+    if (how->n_each) {
+        struct range each = *near;
+        each.lo = j * how->n_each;
+        each.hi = engine_min(each.hi, each.lo + how->n_each);
+        return add_near(&each, how->n_each, slots);
+    }
+    slots[0] = is_missing(run, r->slots[j]) ? -1 : r->slots[j] + (int32_t)list * how->stride;
+    return 1;
 }
 
 static void choose(const struct run *run, int64_t token, int64_t index, int64_t list)
@@ -334,6 +354,7 @@ static void choose(const struct run *run, int64_t token, int64_t index, int64_t 
     const struct engine_choose_keys *how = &run->dst->params.choose_keys;
     const int64_t row = token * run->l.n_lists + list, most = run->dst->ne[0] - ENGINE_RANGE;
     const struct range r = range_of(run, token);
+    struct range near = near_of(run, token);
     int32_t *out = (int32_t *)(run->dst->data + row * run->dst->nb[1]), *slots = out + ENGINE_RANGE;
     const bool all = takes_all(run, &r);
     float *score = all ? NULL : scores_of(run, index, list);
@@ -349,10 +370,10 @@ static void choose(const struct run *run, int64_t token, int64_t index, int64_t 
         const int64_t block = first_block(run, &r) + b;
         const int64_t hi = engine_min(r.hi, (block + 1) * how->block);
         for (int64_t j = engine_max(r.lo, block * how->block); j < hi; j++)
-            slots[n++] =
-                is_missing(run, r.slots[j]) ? -1 : r.slots[j] + (int32_t)list * how->stride;
+            n += add_chosen(run, &r, &near, j, list, slots + n);
     }
-    n += add_near(run, token, engine_min(most - n, how->n_near), slots + n);
+    near.lo = engine_max(near.lo, r.hi * how->n_each);
+    n += add_near(&near, engine_min(most - n, how->n_near), slots + n);
     out[0] = r.slots ? (int32_t)row : -1;
     out[1] = out[3] = 0;
     out[2] = (int32_t)n;

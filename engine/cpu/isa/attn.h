@@ -52,6 +52,14 @@
  *     values    v[0][0] v[1][0]   v[0][1] v[1][1]   ..   v[0][dv - 1] v[1][dv - 1]   padding
  *               v[2][0] v[3][0]   v[2][1] v[3][1]   ..
  *
+ * On 64-bit ARM (ENGINE_ATTN_PLANES) they are stored as bytes for SDOT and SMMLA, which multiply
+ * int8 four times as fast as SMLAL int16: code = 128 * high + low, low -64 .. 63, in the same space.
+ * First the high bytes of eight elements of each key (eight values of each element), then the low
+ * ones:
+ *
+ *     keys      k[0][0] .. k[0][7]   k[1][0] .. k[1][7]   ..   k[15][0] .. k[15][7]    (padded to 8)
+ *     values    v[0][0] .. v[7][0]   v[0][1] .. v[7][1]   ..   v[0][dv - 1] .. v[7][dv - 1]   padding
+ *
  * An int16-quantized KV cache (engine/graph.h) consists of such groups and is read in place. */
 /* clang-format on */
 #ifndef ENGINE_ISA_ATTN_H
@@ -59,6 +67,15 @@
 
 #include "quant/quant.h"
 #include "quant/stream.h"
+
+#if !defined(ENGINE_ATTN_PLANES) && defined(__aarch64__)
+#define ENGINE_ATTN_PLANES 1 /* kernels for GPUs have the layout of the machine */
+#endif
+#ifdef ENGINE_ATTN_PLANES
+enum { ENGINE_ATTN_UNIT = 8 }; /* consecutive elements of a key, values of an element */
+#else
+enum { ENGINE_ATTN_UNIT = 2 };
+#endif
 
 enum {
     ENGINE_ATTN_GROUP = 16, /* interleaved keys or values */
@@ -76,14 +93,14 @@ enum {
 
 enum engine_attn_kind { ENGINE_ATTN_QUERY, ENGINE_ATTN_KEY, ENGINE_ATTN_VALUE };
 
-/* int16_t codes of a group of keys of d elements: [pair of elements][key][2]. */
+/* Codes of a group of keys of d elements, padded to units: [unit of elements][key][unit]. */
 static inline int64_t engine_attn_key_codes(int64_t d)
 {
-    return (d + 1) / 2 * 2 * ENGINE_ATTN_GROUP;
+    return (d + ENGINE_ATTN_UNIT - 1) / ENGINE_ATTN_UNIT * ENGINE_ATTN_UNIT * ENGINE_ATTN_GROUP;
 }
 
-/* int16_t codes of a group of values of dv elements: [pair of keys][element, padded to a multiple
- * of 16][2]. */
+/* Codes of a group of values of dv elements: [unit of keys][element, padded to a multiple of
+ * 16][unit]. */
 static inline int64_t engine_attn_value_codes(int64_t dv)
 {
     return (dv + 15) / 16 * 16 * ENGINE_ATTN_GROUP;

@@ -32,59 +32,56 @@ static float row(int64_t d, const float *x, enum engine_attn_kind kind, int16_t 
     return scale;
 }
 
-/* Stores row i; pairs of codes are `step` codes apart in the source. */
-static void key_row(int64_t d, const int16_t *codes, int64_t step, float scale, char *group,
-                    int64_t i)
-{
-    int16_t *to = engine_attn_codes(group) + 2 * i;
-    engine_attn_scales(group)[i] = scale;
-    for (int64_t e = 0; e < d; e += 2, to += 2 * GROUP, codes += step)
-        memcpy(to, codes, 2 * sizeof *to);
-}
-
-/* The address of the codes of row `i` of a group of values; consecutive codes of a row are two
- * apart. */
-static int16_t *value_codes(int64_t dv, const char *group, int64_t i)
-{
-    return engine_attn_codes(group) + attn_value_at(dv, i, 0);
-}
-
-static void value_row(int64_t dv, const int16_t *codes, int64_t step, float scale, char *group,
-                      int64_t i)
-{
-    int16_t *to = value_codes(dv, group, i);
-    engine_attn_scales(group)[i] = scale;
-    for (int64_t e = 0; e < dv; e++) to[2 * e] = codes[step * e];
-}
-
 void engine_attn_key_put(int64_t d, const int16_t *codes, float scale, char *group, int64_t i)
 {
-    key_row(d, codes, 2, scale, group, i);
+    char *to = attn_bytes(group) + attn_key_at(i, 0);
+    engine_attn_scales(group)[i] = scale;
+    for (int64_t e = 0; e < d; e += ENGINE_ATTN_UNIT)
+        for (int64_t u = 0; u < ENGINE_ATTN_UNIT; u++)
+            attn_store(to + attn_key_at(0, e + u), ATTN_KEY_LOW, e + u < d ? codes[e + u] : 0);
 }
 
 void engine_attn_value_put(int64_t dv, const int16_t *codes, float scale, char *group, int64_t i)
 {
-    value_row(dv, codes, 1, scale, group, i);
+    char *to = attn_bytes(group) + attn_value_at(dv, i, 0);
+    engine_attn_scales(group)[i] = scale;
+    for (int64_t e = 0; e < dv; e++)
+        attn_store(to + e * ATTN_UNIT_BYTES, attn_value_low(dv), codes[e]);
+}
+
+/* A unit, and with planes that of the low bytes. */
+static void copy_unit(char *to, const char *from)
+{
+    memcpy(to, from, ATTN_UNIT_BYTES);
+    if (ATTN_KEY_LOW) memcpy(to + ATTN_KEY_LOW, from + ATTN_KEY_LOW, ATTN_UNIT_BYTES);
 }
 
 void engine_attn_key_copy(int64_t d, const char *source, int64_t from, char *group, int64_t i)
 {
-    key_row(d, engine_attn_codes(source) + 2 * from, 2 * GROUP, engine_attn_scales(source)[from],
-            group, i);
+    const char *s = attn_bytes(source) + attn_key_at(from, 0);
+    char *to = attn_bytes(group) + attn_key_at(i, 0);
+    engine_attn_scales(group)[i] = engine_attn_scales(source)[from];
+    for (int64_t e = 0; e < d; e += ENGINE_ATTN_UNIT)
+        copy_unit(to + attn_key_at(0, e), s + attn_key_at(0, e));
 }
 
 void engine_attn_value_copy(int64_t dv, const char *source, int64_t from, char *group, int64_t i)
 {
-    value_row(dv, value_codes(dv, source, from), 2, engine_attn_scales(source)[from], group, i);
+    const int64_t low = attn_value_low(dv);
+    const char *s = attn_bytes(source) + attn_value_at(dv, from, 0);
+    char *to = attn_bytes(group) + attn_value_at(dv, i, 0);
+    engine_attn_scales(group)[i] = engine_attn_scales(source)[from];
+    for (int64_t e = 0; e < dv; e++)
+        attn_store(to + e * ATTN_UNIT_BYTES, low, attn_load(s + e * ATTN_UNIT_BYTES, low));
 }
 
 static void keys(int64_t d, const float *x, int64_t pad, char *group)
 {
     for (int64_t r = 0; r < GROUP; r++) {
         float factor = factor_of(d, x + r * pad, ENGINE_ATTN_KEY, &engine_attn_scales(group)[r]);
-        for (int64_t i = 0; i < (d + 1) / 2 * 2; i++)
-            engine_attn_codes(group)[attn_key_at(r, i)] =
-                i < d ? attn_code(x[r * pad + i], factor) : 0;
+        for (int64_t i = 0; i < engine_attn_key_codes(d) / GROUP; i++)
+            attn_store(attn_bytes(group) + attn_key_at(r, i), ATTN_KEY_LOW,
+                       i < d ? attn_code(x[r * pad + i], factor) : 0);
     }
 }
 
@@ -93,7 +90,8 @@ static void values(int64_t dv, const float *x, int64_t pad, char *group)
     for (int64_t r = 0; r < GROUP; r++) {
         float factor = factor_of(dv, x + r * pad, ENGINE_ATTN_VALUE, &engine_attn_scales(group)[r]);
         for (int64_t i = 0; i < dv; i++)
-            engine_attn_codes(group)[attn_value_at(dv, r, i)] = attn_code(x[r * pad + i], factor);
+            attn_store(attn_bytes(group) + attn_value_at(dv, r, i), attn_value_low(dv),
+                       attn_code(x[r * pad + i], factor));
     }
 }
 
@@ -173,8 +171,9 @@ static void sums(int64_t dv, int64_t first, int64_t end, const char *values_,
             for (int64_t s = first; s < end; s++) {
                 int32_t sum = 0;
                 for (int64_t j = s * SUB; j < (s + 1) * SUB; j++) {
-                    const int16_t *v = engine_attn_codes(values_ + j / GROUP * bytes);
-                    sum += v[attn_value_at(dv, j % GROUP, i)] * tile->codes[r][j];
+                    const char *v = attn_bytes(values_ + j / GROUP * bytes);
+                    sum += attn_load(v + attn_value_at(dv, j % GROUP, i), attn_value_low(dv)) *
+                           tile->codes[r][j];
                 }
                 o[r][i] = fmaf((float)sum, tile->scale[r][s], o[r][i]);
             }

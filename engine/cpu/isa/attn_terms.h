@@ -62,26 +62,77 @@ static inline int16_t attn_code(float x, float factor)
     return factor == 0.0f ? 0 : (int16_t)lrintf(x * factor);
 }
 
-/* The position, in the codes of a group, of element i of its row r. */
+/* Codes are read and written at byte offsets in the codes of a group. With planes an offset is that
+ * of the high byte, and the low byte follows ATTN_KEY_LOW or attn_value_low bytes later. */
+enum {
+#ifdef ENGINE_ATTN_PLANES
+    ATTN_KEY_LOW = ENGINE_ATTN_GROUP * ENGINE_ATTN_UNIT,
+    ATTN_UNIT_BYTES = ENGINE_ATTN_UNIT,
+    ATTN_UNIT_STEP = 2 * ENGINE_ATTN_UNIT, /* from unit to unit of a key, divided by GROUP */
+#else
+    ATTN_KEY_LOW = 0,
+    ATTN_UNIT_BYTES = ENGINE_ATTN_UNIT * sizeof(int16_t),
+    ATTN_UNIT_STEP = ATTN_UNIT_BYTES,
+#endif
+    ATTN_CODE_BYTES = ATTN_UNIT_BYTES / ENGINE_ATTN_UNIT,
+};
+
+static inline int64_t attn_value_low(int64_t dv)
+{
+    return (dv + 15) / 16 * 16 * ATTN_UNIT_BYTES;
+}
+
+/* The offset of element i of row r. */
 static inline int64_t attn_key_at(int64_t r, int64_t i)
 {
-    return (i / 2 * ENGINE_ATTN_GROUP + r) * 2 + i % 2;
+    return i / ENGINE_ATTN_UNIT * ENGINE_ATTN_GROUP * ATTN_UNIT_STEP + r * ATTN_UNIT_BYTES +
+           i % ENGINE_ATTN_UNIT * ATTN_CODE_BYTES;
 }
 
 static inline int64_t attn_value_at(int64_t dv, int64_t r, int64_t i)
 {
-    return (r / 2 * ((dv + 15) / 16 * 16) + i) * 2 + r % 2;
+    return r / ENGINE_ATTN_UNIT * ((dv + 15) / 16 * 16) * ATTN_UNIT_STEP + i * ATTN_UNIT_BYTES +
+           r % ENGINE_ATTN_UNIT * ATTN_CODE_BYTES;
+}
+
+static inline int16_t attn_load(const char *at, int64_t low)
+{
+#ifdef ENGINE_ATTN_PLANES
+    return (int16_t)(128 * *(const signed char *)at + *(const signed char *)(at + low));
+#else
+    (void)low;
+    return *(const int16_t *)(const void *)at;
+#endif
+}
+
+static inline void attn_store(char *at, int64_t low, int16_t code)
+{
+#ifdef ENGINE_ATTN_PLANES
+    const int high = (code + 64) >> 7;
+    at[0] = (char)high;
+    at[low] = (char)(code - 128 * high);
+#else
+    (void)low;
+    *(int16_t *)(void *)at = code;
+#endif
+}
+
+/* The codes of a group. */
+static inline char *attn_bytes(const char *group)
+{
+    return (char *)(void *)engine_attn_codes(group);
 }
 
 /* acc of the score of a query and row r of a group of keys. */
 static inline float attn_score(int64_t d, const char *group, int64_t r, const int16_t *q)
 {
-    const int16_t *key = engine_attn_codes(group);
+    const char *key = attn_bytes(group);
     float acc = 0.0f;
     for (int64_t first = 0; first < d; first += ENGINE_ATTN_DIMS) {
         int64_t end = first + ENGINE_ATTN_DIMS < d ? first + ENGINE_ATTN_DIMS : d;
         int32_t sum = 0;
-        for (int64_t i = first; i < end; i++) sum += key[attn_key_at(r, i)] * q[i];
+        for (int64_t i = first; i < end; i++)
+            sum += attn_load(key + attn_key_at(r, i), ATTN_KEY_LOW) * q[i];
         acc = first ? acc + (float)sum : (float)sum;
     }
     return acc;

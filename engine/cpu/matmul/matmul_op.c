@@ -28,7 +28,8 @@ static const char *product_route(const struct engine_cpu *e, const struct engine
     if (!engine_matmul_layout(&p, dst, engine_pool_threads(e->pool), e->quant.level,
                               e->quant.dual_512))
         return NULL;
-    if (p.columns) return p.n_cols > ENGINE_MATMUL_GEMV_COLS ? "rows" : "columns or rows";
+    if (p.columns)
+        return p.n_cols > ENGINE_MATMUL_GEMV_COLS * p.max_gemms ? "rows" : "columns or rows";
     const struct engine_route_facts facts = engine_route_facts(e, &p);
     const int64_t columns = (p.n_cols + p.max_gemms - 1) / p.max_gemms;
     const struct quant_type *type = p.w[0]->type;
@@ -49,3 +50,4 @@ PRODUCT_OP(mul_mat_id_glu);
 PRODUCT_OP(mul_mat_active);
 PRODUCT_OP(mul_mat_id_active);
 PRODUCT_OP(mul_mat_columns);
+PRODUCT_OP(mul_mat_id_columns);

@@ -7,7 +7,7 @@
  * can reach nothing but the sign of a sum that is zero. All routes clear these results, so that the
  * bits do not depend on the number of columns, and skipped rows may contain any weights.
  *
- * Most types multiply the rows of a list where they are in the file (gemv_listed), those whose
+ * Most types multiply the rows of a list where they are in the file (reads_lists), those whose
  * kernels have one row per step one by one; kernels of other steps read evenly spaced rows, so that
  * rows are copied together for them. The next rows are prefetched meanwhile. A copied row costs 2.4
  * times as much as in the product of all rows (measured, Q4_0 and Q8_0), so a block of which more
@@ -81,14 +81,15 @@ static void multiply_list(const struct engine_matmul_run *run, const struct engi
                           float out[][LIST])
 {
     const int step = b->kernel->rows_per_step, most = ENGINE_MATMUL_ACTIVE_ROWS / step * step;
-    const bool one_by_one = step == 1 && !b->kernel->gemv_listed;
+    const bool one_by_one = step == 1;
     const size_t row_bytes = (size_t)quant_row_size(b->type, run->p->k);
-    if (b->kernel->gemv_listed) {
+    if (b->kernel->reads_lists) {
+        float *const to[ENGINE_MATMUL_GEMV_COLS] = {out[0], out[1]};
         const struct quant_rows rows = {.list = list,
                                         .row_bytes = row_bytes,
-                                        .n = (n + step - 1) / step,
+                                        .n = engine_round_up(n, step),
                                         .order = QUANT_ROWS_LISTED};
-        for (int64_t i = 0; i < b->n; i++) b->kernel->gemv_listed(run->p->k, &rows, a + i, out[i]);
+        quant_gemv_steps(b->kernel, run->p->k, &rows, (int)b->n, a, to);
         return;
     }
     for (int j = 0, some; j < n; j += some) {

@@ -4,7 +4,8 @@
  * Arithmetic; sums and exp are those of engine/cpu/isa/vec.h:
  *
  *     compress_keys  for each channel, over its positions in ascending order: s = score + ape;
- *                    m = max s, e = exp(s - m);  dot(e, values) / sum e. NaN for a slot out of range
+ *                    m = max s, e = exp(s - m);  dot(e, values) / sum e. NaN for a slot out of range.
+ *                    Without scores s = 0
  *     sinkhorn       rows: m = max x, e = exp(x - m), x = e / sum e + eps;
  *                    each further step: x / (sum + eps), where sums are ascending from +0 */
 #include "engine/cpu/op/op_rows.h"
@@ -70,9 +71,12 @@ static float channel_of(const struct engine_task *task, const struct engine_tens
     const struct engine_tensor *ape = dst->src[ENGINE_COMPRESS_APE];
     for (int64_t j = 0; j < b->n; j++) {
         const int64_t at = how->overlaps && j >= b->n_before ? c + how->size : c;
-        const char *more = ape->data + (b->first + j) % how->ratio * ape->nb[1];
         if (!b->row[j]) return NAN;
-        score[j] = b->row[j][how->score_at + at] + ((const float *)(const void *)more)[at];
+        score[j] = 0.0f;
+        if (ape) {
+            const char *more = ape->data + (b->first + j) % how->ratio * ape->nb[1];
+            score[j] = b->row[j][how->score_at + at] + ((const float *)(const void *)more)[at];
+        }
         value[j] = b->row[j][how->value_at + at];
     }
     const float sum = task->cpu->vec.exp_sum(b->n, score, task->cpu->vec.max(b->n, score), score);

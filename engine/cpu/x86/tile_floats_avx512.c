@@ -8,6 +8,7 @@
  * columns are 10 loads for 24 multiplies. Results have the bits of tile_scalar.c. */
 #include "engine/cpu/x86/kernels_x86.h"
 #include <immintrin.h>
+#include <string.h>
 
 #define TARGET      CPU_TARGET_AVX512
 #define TARGET_BF16 CPU_TARGET_AVX512BF16
@@ -223,13 +224,11 @@ TARGET static void pack_bf16(int64_t n, const float *row, float fill, int64_t ha
     pack(true, n, row, fill, step, to);
 }
 
+typedef __m512 tile_sums[NR][NC];
+
 /* Adds n steps to the sums of NR rows times NC columns. */
-TARGET INLINE void add_steps(bool first, int64_t n, const float *w, const float *x,
-                             __m512 (*sums)[COLS])
+TARGET INLINE void multiply_steps(int64_t n, const float *w, const float *x, tile_sums acc)
 {
-    __m512 acc[NR][NC];
-    EACH (r, NR)
-        EACH (c, NC) acc[r][c] = first ? _mm512_setzero_ps() : sums[r][c];
     for (; n > 0; n--, w += 16 * NR, x += 16 * NC) {
         __m512 xv[NC];
         EACH (c, NC) xv[c] = _mm512_loadu_ps(x + 16 * c);
@@ -238,6 +237,16 @@ TARGET INLINE void add_steps(bool first, int64_t n, const float *w, const float 
             EACH (c, NC) acc[r][c] = _mm512_fmadd_ps(wv, xv[c], acc[r][c]);
         }
     }
+}
+
+/* The same to sums in memory. */
+TARGET INLINE void add_steps(bool first, int64_t n, const float *w, const float *x,
+                             __m512 (*sums)[COLS])
+{
+    tile_sums acc;
+    EACH (r, NR)
+        EACH (c, NC) acc[r][c] = first ? _mm512_setzero_ps() : sums[r][c];
+    multiply_steps(n, w, x, acc);
     EACH (r, NR)
         EACH (c, NC) sums[r][c] = acc[r][c];
 }
@@ -263,15 +272,11 @@ add_block(int64_t n_steps, const float *w, const float *x, int n_rows, int n_col
     }
 }
 
-/* The tree over the lanes of 8 vectors in memory, sums[0][0], sums[1][0] ..: the first additions
- * are of halves that loads divide, which leaves half of the shuffles of tree16. */
-TARGET INLINE __m256 tree8(const __m512 (*sums)[COLS])
+/* The tree over the lanes of 8 vectors, of which a[i] has the sums of the halves: half of the
+ * shuffles of tree16. */
+TARGET INLINE __m256 tree8(const __m256 a[8])
 {
-    __m256 a[8], b[4], e[2];
-    EACH (i, 8) {
-        const float *v = (const float *)&sums[i][0];
-        a[i] = _mm256_add_ps(_mm256_load_ps(v), _mm256_load_ps(v + 8));
-    }
+    __m256 b[4], e[2];
     EACH (i, 4) /* rows i and i + 4 */
         b[i] = _mm256_add_ps(_mm256_blend_ps(a[i], a[i + 4], 0xf0),
                              _mm256_permute2f128_ps(a[i], a[i + 4], 0x21));
@@ -281,20 +286,69 @@ TARGET INLINE __m256 tree8(const __m512 (*sums)[COLS])
     return _mm256_add_ps(_mm256_shuffle_ps(e[0], e[1], 0x88), _mm256_shuffle_ps(e[0], e[1], 0xdd));
 }
 
+/* tree8 of sums[0][0], sums[1][0] ..: loads divide the vectors. */
+TARGET INLINE __m256 tree8_of_memory(const __m512 (*sums)[COLS])
+{
+    __m256 a[8];
+    EACH (i, 8) {
+        const float *v = (const float *)&sums[i][0];
+        a[i] = _mm256_add_ps(_mm256_load_ps(v), _mm256_load_ps(v + 8));
+    }
+    return tree8(a);
+}
+
 TARGET INLINE void store_block(const block_sums sums, int n_rows, int n_cols, float *const *out)
 {
     for (int r = 0; r < n_rows; r += 8) {
         const __mmask8 rows = (__mmask8)(n_rows - r < 8 ? (1 << (n_rows - r)) - 1 : 255);
         for (int c = 0; c < n_cols; c++)
-            _mm256_mask_storeu_ps(out[c] + r, rows,
-                                  tree8((const __m512(*)[COLS])(const void *)&sums[r][c]));
+            _mm256_mask_storeu_ps(
+                out[c] + r, rows,
+                tree8_of_memory((const __m512(*)[COLS])(const void *)&sums[r][c]));
     }
+}
+
+/* The results of two rows from `row` on, of which n_rows exist. */
+TARGET INLINE void store_pair(const __m512 (*acc)[NC], int n_rows, int n_cols, int row,
+                              float *const *out)
+{
+    _Static_assert(NC == 4, "eight sums");
+    __m256 a[8];
+    float sum[8];
+    EACH (c, NC)
+        EACH (j, 2)
+            a[2 * c + j] = _mm256_add_ps(_mm512_castps512_ps256(acc[j][c]),
+                                         _mm512_extractf32x8_ps(acc[j][c], 1));
+    _mm256_storeu_ps(sum, tree8(a));
+    EACH (c, NC)
+        if (c < n_cols) memcpy(out[c] + row, sum + 2 * c, (n_rows > 1 ? 2 : 1) * sizeof *sum);
+}
+
+/* A product whose steps are one slice: sums do not leave the registers. */
+TARGET INLINE void product_short(int64_t n_steps, const float *w, const float *x, int n_rows,
+                                 int n_cols, float *const *out)
+{
+    for (int r = 0; r < n_rows; r += NR)
+        for (int c = 0; c < n_cols; c += NC) {
+            tile_sums acc;
+            EACH (i, NR)
+                EACH (j, NC) acc[i][j] = _mm512_setzero_ps();
+            multiply_steps(n_steps, w + 16 * n_steps * r, x + 16 * n_steps * c, acc);
+            EACH (i, NR / 2)
+                if (r + 2 * i < n_rows)
+                    store_pair((const __m512(*)[NC])acc + 2 * i, n_rows - r - 2 * i, n_cols - c,
+                               r + 2 * i, out + c);
+        }
 }
 
 TARGET static void product_f32(int64_t n_steps, const float *w, const float *x, int n_rows,
                                int n_cols, float *const *out)
 {
     block_sums sums;
+    if (n_steps <= SLICE_STEPS) {
+        product_short(n_steps, w, x, n_rows, n_cols, out);
+        return;
+    }
     add_block(n_steps, w, x, n_rows, n_cols, sums);
     store_block(sums, n_rows, n_cols, out);
 }

@@ -51,13 +51,14 @@ GPU_KERNEL(engine_gpu_set_kv, engine_gpu_set_kv)
         scale_of_warp(largest, p.values ? ENGINE_ATTN_VALUE : ENGINE_ATTN_KEY, &factor);
     char *group = p.cache.data + slot / ENGINE_ATTN_GROUP * p.cache.nb[1] + at.i[2] * p.cache.nb[2];
     const int64_t r = slot % ENGINE_ATTN_GROUP;
-    int16_t *codes = engine_attn_codes(group);
+    char *codes = attn_bytes(group);
     for (at.i[0] = gpu_lane(); at.i[0] < d; at.i[0] += GPU_WARP)
-        codes[p.values ? attn_value_at(d, r, at.i[0]) : attn_key_at(r, at.i[0])] =
-            attn_code(stored(&p, at), factor);
+        attn_store(codes + (p.values ? attn_value_at(d, r, at.i[0]) : attn_key_at(r, at.i[0])),
+                   p.values ? attn_value_low(d) : ATTN_KEY_LOW, attn_code(stored(&p, at), factor));
     if (gpu_lane() != 0) return;
     engine_attn_scales(group)[r] = scale;
-    if (!p.values && d % 2) codes[attn_key_at(r, d)] = 0;
+    for (int64_t i = d; !p.values && i % ENGINE_ATTN_UNIT; i++)
+        attn_store(codes + attn_key_at(r, i), ATTN_KEY_LOW, 0);
 }
 
 /* ---- Attention ---- */
@@ -86,9 +87,13 @@ static void convert_query(const struct query *q, const float *x)
     if (gpu_lane() == 0) q->shared->query_scale = scale * q->p->scale;
 }
 
-/* attn_score: a word has the codes of two elements; all words of a sum are loaded at once. */
+/* attn_score: without planes a word has the codes of two elements; all words of a sum are loaded at
+ * once. */
 static float score(int64_t d, const char *group, int64_t r, const int16_t *query)
 {
+#ifdef ENGINE_ATTN_PLANES
+    return attn_score(d, group, r, query);
+#else
     enum { WORDS = ENGINE_ATTN_DIMS / 2 };
     const uint32_t *key = (const uint32_t *)(const void *)engine_attn_codes(group) + r,
                    *q = (const uint32_t *)(const void *)query;
@@ -108,6 +113,7 @@ static float score(int64_t d, const char *group, int64_t r, const int16_t *query
         acc = first ? acc + (float)sum : (float)sum;
     }
     return acc;
+#endif
 }
 
 static const char *value_group(const struct query *q, int32_t slot)
@@ -162,9 +168,9 @@ static void weigh(const struct query *q, int64_t chunk)
     const float w =
         is_in ? attn_weight(t, c > ENGINE_ATTN_LIMIT ? v_of_bits(0x7fc00000) : c) : 0.0f;
     const float inverse = attn_inverse(value_scale);
-    s->value_at[gpu_thread()] =
-        slot / ENGINE_ATTN_GROUP * q->p->v.nb[2] + ENGINE_ATTN_GROUP * (int64_t)sizeof(float) +
-        attn_value_at(q->dv, slot % ENGINE_ATTN_GROUP, 0) * (int64_t)sizeof(int16_t);
+    s->value_at[gpu_thread()] = slot / ENGINE_ATTN_GROUP * q->p->v.nb[2] +
+                                ENGINE_ATTN_GROUP * (int64_t)sizeof(float) +
+                                attn_value_at(q->dv, slot % ENGINE_ATTN_GROUP, 0);
     s->code[gpu_thread()] = attn_weight_code(w);
     /* Lane i < 16: keys i and i + 16 of the sub-block, of those in the range. */
     const float next_w = v_of_bits(gpu_shuffle_xor(v_bits(w), 16));
@@ -196,13 +202,13 @@ static void sum_values(const struct query *q, int64_t chunk)
     const int dv = (int)q->dv;
     for (int n = gpu_thread(); n < ENGINE_ATTN_SUBS * dv; n += ENGINE_GPU_ATTENTION_THREADS) {
         const int i = n / dv, e = n % dv, j = i * ENGINE_ATTN_SUB;
-        const char *v = q->v + e * (int64_t)(2 * sizeof(int16_t));
+        const char *v = q->v + (int64_t)e * ATTN_UNIT_BYTES;
         int32_t sum = 0;
         if (j + ENGINE_ATTN_SUB > before && j < end) {
             int16_t codes[ENGINE_ATTN_SUB];
             GPU_UNROLL
             for (int k = 0; k < ENGINE_ATTN_SUB; k++)
-                codes[k] = *(const int16_t *)(const void *)(v + s->value_at[j + k]);
+                codes[k] = attn_load(v + s->value_at[j + k], attn_value_low(q->dv));
             GPU_UNROLL
             for (int k = 0; k < ENGINE_ATTN_SUB; k++) sum += codes[k] * s->code[j + k];
         }
