@@ -1,13 +1,14 @@
 /* models/weights.c: binds tensors by name and shape. See models/weights.h. */
 #include "models/weights.h"
 #include "base/interrupt.h"
+#include "base/os.h"
 #include "base/size.h"
 #include "quant/columns.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { COPY_ALIGN = 64, MOST = 4 };
+enum { COPY_ALIGN = 64, HUGE_PAGE = 2 << 20, MOST = 4 };
 
 /* The form in which a tensor is bound: as in the file, as F32, as transposed F32, as F32 without
  * dimensions of 1, or as in the file, I32 or I64. */
@@ -44,16 +45,19 @@ static void *separate(struct binder *b, const struct gguf_tensor *t, const char 
 {
     const struct quant_type *plain = quant_type_plain(t->type);
     const uint64_t rows = t->ne[1] * t->ne[2], group = t->type->interleave;
-    uint64_t bytes, total;
+    uint64_t bytes, total, huge = 0;
     char *data = NULL;
-    if (quant_row_bytes(plain, t->ne[0], &bytes) && base_mul(bytes, rows, &total) &&
-        base_align_up(total, COPY_ALIGN, &total))
-        data = aligned_alloc(COPY_ALIGN, total);
+    if (quant_row_bytes(plain, t->ne[0], &bytes) && base_mul(bytes, rows, &total)) {
+        const uint64_t align = total < HUGE_PAGE ? COPY_ALIGN : HUGE_PAGE;
+        huge = total / HUGE_PAGE * HUGE_PAGE;
+        if (base_align_up(total, align, &total)) data = aligned_alloc(align, total);
+    }
     if (!data) {
         base_fail_at(b->err, BASE_NO_MEMORY, name, -1, "no memory for its rows");
         return NULL;
     }
     b->w->copies[b->w->n_copies++] = data;
+    if (huge > 0) base_os_huge_pages(data, huge); /* each token reads all rows */
     for (uint64_t r = 0; r < rows && base_goes_on(b->err); r++)
         quant_row_separate(t->type, 0, (int64_t)t->ne[0],
                            (const char *)t->data + r / group * group * (t->size / rows),

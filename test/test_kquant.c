@@ -307,6 +307,29 @@ static void a_value_that_is_not_finite_affects_only_its_block(void **state)
     }
 }
 
+/* d of a type with a header belongs to the whole row. */
+static void rows_of_book_types_are_zero_or_not_finite_as_their_elements(void **state)
+{
+    (void)state;
+    static const uint32_t books[] = {QUANT_IQ2_K,  QUANT_IQ3_K,  QUANT_IQ4_K,  QUANT_IQ5_K,
+                                     QUANT_IQ6_K,  QUANT_IQ2_KS, QUANT_IQ3_KS, QUANT_IQ4_KS,
+                                     QUANT_IQ5_KS, QUANT_IQ4_KSS};
+    for (size_t c = 0; c < sizeof books / sizeof *books; c++) {
+        const struct quant_type *type = quant_type_by_id(books[c]);
+        float x[512] = {0};
+        uint8_t row[1024];
+        support_row_encode(type, 512, x, NULL, row);
+        decode(type, 512, row);
+        for (int i = 0; i < 512; i++) assert_true(decoded[i] == 0.0f);
+        memcpy(x, elements, sizeof x);
+        x[300] = INFINITY;
+        support_row_encode(type, 512, x, NULL, row);
+        decode(type, 512, row);
+        for (int i = 0; i < 512; i++)
+            assert_int_equal(isfinite(decoded[i]) != 0, !type->header_bytes && i < 256);
+    }
+}
+
 /* Any finite input, however large, decodes to finite values of the right sign. */
 static void extreme_values_stay_finite_and_keep_their_sign(void **state)
 {
@@ -338,6 +361,7 @@ int main(void)
         cmocka_unit_test(encoding_is_no_worse_than_the_reference),
         cmocka_unit_test(zeros_survive_a_round_trip_and_every_byte_is_written),
         cmocka_unit_test(a_value_that_is_not_finite_affects_only_its_block),
+        cmocka_unit_test(rows_of_book_types_are_zero_or_not_finite_as_their_elements),
         cmocka_unit_test(extreme_values_stay_finite_and_keep_their_sign),
     };
     return cmocka_run_group_tests(tests, fill, NULL);

@@ -29,7 +29,7 @@ FIT_INLINE void add_sums(const struct quant_fit_grid *grid, const struct group *
                 value = vbslq_f32(vcltq_f32(value, high), value, high);
                 value = vsubq_f32(vaddq_f32(value, shift), back);
             }
-            for (int j = 1; codebook && j < 16; j++) {
+            for (int j = 1; codebook && j < grid->n_values; j++) {
                 const uint32x4_t past = vcgtq_f32(at, vdupq_n_f32(middle_of(grid, j)));
                 value = vbslq_f32(past, vdupq_n_f32(codebook[j]), value);
             }

@@ -25,7 +25,7 @@ FIT_INLINE void add_sums(const struct quant_fit_grid *grid, const struct group *
         for (int l = 0; l < WIDTH; l++) {
             value[l] = (float)grid->low;
             if (!codebook) value[l] = quant_fit_integer(at[l], (float)grid->low, (float)grid->high);
-            for (int j = 1; codebook && j < 16 && at[l] > middle_of(grid, j); j++)
+            for (int j = 1; codebook && j < grid->n_values && at[l] > middle_of(grid, j); j++)
                 value[l] = codebook[j];
         }
         if (from) value = (value + QUANT_FIT_SHIFT) - from->shift;
@@ -55,4 +55,66 @@ uint16_t quant_fit_half(float scale)
     if (scale > largest) scale = largest;
     if (scale < -largest) scale = -largest;
     return quant_f32_to_f16(scale);
+}
+
+/* ---- Rows of super-blocks ---- */
+
+static const float *from(const float *at, int64_t b)
+{
+    return at ? at + FIT_LEN * b : NULL;
+}
+
+/* Searches d of a row: first that with which the largest of all scales is representable, then the
+ * best one for the scales and codes chosen with it; NaN if an element is not finite. */
+static float fit_row(const struct quant_fit *to, const struct quant_fit_form *form, int64_t k,
+                     const float *in, const float *importance)
+{
+    struct quant_fit_super fit;
+    float largest = 0.0f, best = 0.0f, best_error = INFINITY;
+    for (int64_t b = 0; b < k / FIT_LEN; b++) {
+        to->super(form->grid, form->sub_len, form->min_scale, NULL, from(in, b),
+                  from(importance, b), &fit);
+        if (!(fabsf(fit.largest) <= fabsf(largest))) largest = fit.largest;
+        if (!(largest - largest == 0.0f)) return NAN;
+    }
+    float d = largest / (float)form->min_scale;
+    for (int round = 0; round < ROUNDS; round++) {
+        float error = 0.0f, up = 0.0f, down = 0.0f;
+        if (form->header_bytes == 2) d = quant_f16_to_f32(quant_fit_half(d));
+        for (int64_t b = 0; b < k / FIT_LEN; b++) {
+            to->super(form->grid, form->sub_len, form->min_scale, &d, from(in, b),
+                      from(importance, b), &fit);
+            error += fit.error;
+            up += fit.up;
+            down += fit.down;
+        }
+        if (!(error < best_error)) break;
+        best_error = error;
+        best = d;
+        d = down > 0.0f ? up / down : 0.0f;
+    }
+    return best;
+}
+
+void quant_fit_supers(const struct quant_fit *to, const struct quant_fit_form *form, int64_t k,
+                      const float *in, const float *importance, void *row)
+{
+    float d = 0.0f;
+    if (form->header_bytes) {
+        d = fit_row(to, form, k, in, importance);
+        const uint16_t half = d == d ? quant_fit_half(d) : FIT_NAN;
+        memcpy(row, form->header_bytes == 2 ? (const void *)&half : &d, form->header_bytes);
+    }
+    char *out = (char *)row + form->header_bytes;
+    memset(out, 0, (size_t)(k / FIT_LEN) * form->block_bytes);
+    for (int64_t b = 0; b < k / FIT_LEN; b++, out += form->block_bytes) {
+        struct quant_fit_super fit = {0};
+        if (form->minima)
+            to->super_with_min(form->minima, form->sub_len, from(in, b), from(importance, b), &fit);
+        else if (d == d)
+            to->super(form->grid, form->sub_len, form->min_scale, form->header_bytes ? &d : NULL,
+                      from(in, b), from(importance, b), &fit);
+        if (form->correct && d == d) form->correct(&fit, d, from(in, b), from(importance, b));
+        form->pack(&fit, out);
+    }
 }

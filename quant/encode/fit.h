@@ -14,12 +14,14 @@
 
 enum { FIT_LEN = 256, QUANT_FIT_AT_ONCE = 512, FIT_NAN = 0x7e00 };
 
-/* The values of a code before it is scaled: the integers low .. high, or a codebook of 16 in
- * ascending order (low and high then are its ends). Code 0 is low. */
+/* The values of a code before it is scaled: the integers low .. high, or a codebook in ascending
+ * order (low and high then are its ends). Code 0 is low. */
 struct quant_fit_grid {
     int low, high;
-    const int8_t *codebook; /* NULL: integers */
-    int shift; /* not 0: a sub-block of a super-block may add it to the book's values */
+    const int8_t *codebook; /* n_values, padded to 16 or more; NULL: integers */
+    int n_values;           /* at most QUANT_FIT_BOOK */
+    int shift;      /* not 0: a sub-block of a super-block may add it to the book's values */
+    bool odd_scale; /* the scales of sub-blocks are odd numbers */
     /* Trial scale i of n_trials: the largest element is at high + first + i * step, or at low -
      * first
      * - i * step. */
@@ -27,9 +29,12 @@ struct quant_fit_grid {
     float first, step;
 };
 
+enum { QUANT_FIT_BOOK = 64 };
+
 static const struct quant_fit_grid quant_fit_iq4 = {.low = -127,
                                                     .high = 113,
                                                     .codebook = quant_codebook_iq4,
+                                                    .n_values = 16,
                                                     .n_trials = 6,
                                                     .first = -9.0f,
                                                     .step = 4.0f};
@@ -119,6 +124,9 @@ struct quant_fit_super {
     uint8_t min[16];    /* only in types with minima */
     uint8_t q[FIT_LEN]; /* codes: indices of the grid's values */
     uint16_t bits;      /* bit s: the values of sub-block s are shifted */
+    /* Of `super`: the exact scale of largest magnitude, NaN if an element is not finite; the error,
+     * and two sums whose quotient is the best d for the codes. */
+    float largest, error, up, down;
 };
 
 /* Scale and minimum of a block as in the file. */
@@ -137,9 +145,10 @@ struct quant_fit {
     /* n blocks of 32, at most 16: x ~ d * code + m, weights 1 without importance. */
     void (*blocks_with_min)(const struct quant_fit_min_form *form, int n, const float *in,
                             const float *importance, struct quant_scales *scales, uint8_t *code);
-    /* x ~ d * scale * value, with scales from min_scale (negative) to -min_scale - 1. */
-    void (*super)(const struct quant_fit_grid *grid, int sub_len, int min_scale, const float *in,
-                  const float *importance, struct quant_fit_super *out);
+    /* x ~ d * scale * value, with scales from min_scale (negative) to -min_scale - 1, or -min_scale
+     * if they are odd. row_d: d of the whole row; NULL: it is found and rounded to binary16. */
+    void (*super)(const struct quant_fit_grid *grid, int sub_len, int min_scale, const float *row_d,
+                  const float *in, const float *importance, struct quant_fit_super *out);
     /* x ~ d * scale * code - dmin * min. */
     void (*super_with_min)(const struct quant_fit_min_form *form, int sub_len, const float *in,
                            const float *importance, struct quant_fit_super *out);
@@ -162,6 +171,21 @@ QUANT_INLINE void quant_fit_encode(const struct quant_fit *to, const struct quan
         for (int b = 0; b < n; b++, out += bytes) pack(code + b * len, d[b], out);
     }
 }
+
+/* A type with super-blocks: of one of two searches, `super` and `super_with_min`. */
+struct quant_fit_form {
+    const struct quant_fit_grid *grid;
+    int sub_len, min_scale;                  /* min_scale: with a grid */
+    const struct quant_fit_min_form *minima; /* instead of a grid */
+    size_t block_bytes, header_bytes;        /* header: d of a row, binary16 (2) or binary32 (4) */
+    /* Writes the fields to a block of zeros. */
+    void (*pack)(const struct quant_fit_super *fit, void *block);
+    /* Changes codes that the type cannot represent; d: of the row. NULL: none. */
+    void (*correct)(struct quant_fit_super *fit, float d, const float *in, const float *importance);
+};
+/* Encodes k elements, a multiple of FIT_LEN, as a row of blocks. */
+void quant_fit_supers(const struct quant_fit *to, const struct quant_fit_form *form, int64_t k,
+                      const float *in, const float *importance, void *row);
 
 /* The grid of the ternary types. */
 static const struct quant_fit_grid quant_fit_ternary = {

@@ -18,28 +18,212 @@
 #include "quant/super/iq5_ks.h"
 #include "quant/super/iq6_k.h"
 
-static void iq4_k_encode(const struct quant_search *search, int64_t k, const float *in,
-                         const float *importance, void *row)
+/* ---- Encoders ---- */
+
+/* The grids of the books. */
+#define GRID(NAME, BOOK, N, FIRST, STEP, TRIALS)                                                   \
+    .low = quant_codebook_##BOOK[0], .high = quant_codebook_##BOOK[(N)-1],                         \
+    .codebook = quant_codebook_##BOOK, .n_values = (N), .shift = super_book_##BOOK.shift,          \
+    .first = (FIRST), .step = (STEP), .n_trials = (TRIALS)
+
+static void put_nibbles_16(const uint8_t code[SUPER_LEN], uint8_t q[128])
 {
-    struct quant_fit_grid grid = quant_fit_iq4;
-    struct iq4_k_block *out = row;
-    grid.shift = super_book_iq4.shift;
-    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
-        struct quant_fit_super fit;
-        search->fit->super(&grid, 16, -32, in + SUPER_LEN * b, super_importance(importance, b),
-                           &fit);
-        memset(out, 0, sizeof *out);
-        out->d = fit.d;
-        out->bits = fit.bits;
-        for (int s = 0; s < 16; s++) {
-            const int scale = fit.scale[s] + 32;
-            out->scale_low[s / 2] |= (uint8_t)((scale & 15) << s % 2 * 4);
-            out->scale_high[s / 4] |= (uint8_t)(scale >> 4 << s % 4 * 2);
-        }
-        for (int i = 0; i < SUPER_LEN; i++)
-            out->q[i / 32 * 16 + i % 16] |= (uint8_t)(fit.q[i] << i / 16 % 2 * 4);
+    for (int i = 0; i < SUPER_LEN; i++)
+        q[i / 32 * 16 + i % 16] |= (uint8_t)(code[i] << i / 16 % 2 * 4);
+}
+
+static void put_nibbles_32(const uint8_t code[SUPER_LEN], uint8_t q[128])
+{
+    for (int i = 0; i < SUPER_LEN; i++)
+        q[i / 64 * 32 + i % 32] |= (uint8_t)((code[i] & 15) << i / 32 % 2 * 4);
+}
+
+/* Bits from + 1 and from of each code. */
+static void put_pairs(const uint8_t code[SUPER_LEN], int from, uint8_t q[64])
+{
+    for (int i = 0; i < SUPER_LEN; i++)
+        q[i / 128 * 32 + i % 32] |= (uint8_t)((code[i] >> from & 3) << i / 32 % 4 * 2);
+}
+
+/* The bits of each code above `from`, one. */
+static void put_bits(const uint8_t code[SUPER_LEN], int from, uint8_t high[32])
+{
+    for (int i = 0; i < SUPER_LEN; i++) high[i % 32] |= (uint8_t)(code[i] >> from << i / 32);
+}
+
+/* 6-bit scales plus 32. */
+static void put_scales_6(const int16_t scale[16], uint8_t low[8], uint8_t high[4])
+{
+    for (int s = 0; s < 16; s++) {
+        low[s / 2] |= (uint8_t)(((scale[s] + 32) & 15) << s % 2 * 4);
+        high[s / 4] |= (uint8_t)((scale[s] + 32) >> 4 << s % 4 * 2);
     }
 }
+
+/* The inverse of book_scale_7, with bits. */
+static void put_scales_7(const struct quant_fit_super *fit, uint8_t byte[8])
+{
+    for (int s = 0; s < 8; s++) byte[s] = (uint8_t)((fit->scale[s] + 127) | (fit->bits >> s & 1));
+}
+
+static void iq2_k_pack(const struct quant_fit_super *fit, void *block)
+{
+    struct iq2_k_block *out = block;
+    out->d = fit->d;
+    out->bits = fit->bits;
+    for (int s = 0; s < 16; s++) out->scale[s / 2] |= (uint8_t)((fit->scale[s] + 8) << s % 2 * 4);
+    put_pairs(fit->q, 0, out->q);
+}
+
+static void iq3_k_pack(const struct quant_fit_super *fit, void *block)
+{
+    struct iq3_k_block *out = block;
+    out->d = fit->d;
+    out->bits = fit->bits;
+    for (int s = 0; s < 16; s++) {
+        const int scale = fit->scale[s], n = (scale < 0 ? -scale : scale) / 2;
+        out->scale[s / 2] |= (uint8_t)(n << s % 2 * 4);
+        out->sign |= (uint16_t)((scale < 0) << s);
+    }
+    put_pairs(fit->q, 0, out->q);
+    put_bits(fit->q, 2, out->high);
+}
+
+static void iq4_k_pack(const struct quant_fit_super *fit, void *block)
+{
+    struct iq4_k_block *out = block;
+    out->d = fit->d;
+    out->bits = fit->bits;
+    put_scales_6(fit->scale, out->scale_low, out->scale_high);
+    put_nibbles_16(fit->q, out->q);
+}
+
+static void iq5_k_pack(const struct quant_fit_super *fit, void *block)
+{
+    struct iq5_k_block *out = block;
+    out->d = fit->d;
+    out->bits = fit->bits;
+    put_scales_6(fit->scale, out->scale_low, out->scale_high);
+    put_nibbles_32(fit->q, out->q);
+    put_bits(fit->q, 4, out->high);
+}
+
+static void iq6_k_pack(const struct quant_fit_super *fit, void *block)
+{
+    struct iq6_k_block *out = block;
+    out->d = fit->d;
+    out->bits = fit->bits;
+    for (int s = 0; s < 16; s++) out->scale[s] = (int8_t)fit->scale[s];
+    put_nibbles_32(fit->q, out->q);
+    put_pairs(fit->q, 4, out->high);
+}
+
+static void iq2_ks_pack(const struct quant_fit_super *fit, void *block)
+{
+    struct iq2_ks_block *out = block;
+    out->bits = fit->bits;
+    for (int s = 0; s < 8; s++) {
+        const int scale = fit->scale[s] + 16;
+        out->scale[s / 2] |= (uint8_t)((scale & 15) << s % 2 * 4);
+        out->bits |= (uint16_t)(scale >> 4 << (8 + s));
+    }
+    put_pairs(fit->q, 0, out->q);
+}
+
+static void iq3_ks_pack(const struct quant_fit_super *fit, void *block)
+{
+    struct iq3_ks_block *out = block;
+    out->bits = (uint16_t)(fit->bits << 8);
+    for (int s = 0; s < 8; s++) {
+        const int scale = fit->scale[s] + 16;
+        out->scale[s % 4] |= (uint8_t)((scale & 15) << s / 4 * 4);
+        out->bits |= (uint16_t)(scale >> 4 << s);
+    }
+    put_pairs(fit->q, 0, out->q);
+    put_bits(fit->q, 2, out->high);
+}
+
+static void iq4_ks_pack(const struct quant_fit_super *fit, void *block)
+{
+    struct iq4_ks_block *out = block;
+    put_scales_7(fit, out->scale);
+    put_nibbles_16(fit->q, out->q);
+}
+
+static void iq5_ks_pack(const struct quant_fit_super *fit, void *block)
+{
+    struct iq5_ks_block *out = block;
+    put_scales_7(fit, out->scale);
+    put_nibbles_32(fit->q, out->q);
+    put_bits(fit->q, 4, out->high);
+}
+
+/* The four elements of word j. */
+static void iq4_kss_elements(int j, int element[4])
+{
+    for (int i = 0; i < 4; i++) element[i] = j / 8 * 32 + j % 8 * 2 + i % 2 + i / 2 * 16;
+}
+
+/* Words hold indices with an even number of ones: in others the index is changed that increases the
+ * error least. */
+static void iq4_kss_correct(struct quant_fit_super *fit, float d, const float *in,
+                            const float *importance)
+{
+    float x[SUPER_LEN], w[SUPER_LEN];
+    if (!quant_fit_prepare(SUPER_LEN, in, importance, false, x, w)) return;
+    for (int j = 0; j < 64; j++) {
+        int element[4], ones = 0, changed = 0, to = 0;
+        float least = INFINITY;
+        iq4_kss_elements(j, element);
+        for (int i = 0; i < 4; i++) ones += __builtin_popcount(fit->q[element[i]]);
+        if (ones % 2 == 0) continue;
+        const float scale = d * (float)fit->scale[j / 8];
+        for (int n = 0; n < 64; n++) {
+            const int e = element[n / 16], now = fit->q[e], next = n % 16;
+            if (__builtin_popcount((unsigned)(now ^ next)) % 2 == 0) continue;
+            const int bit = fit->bits >> j / 8 & 1;
+            const float before = x[e] - scale * (float)book_value(&super_book_iq4, now, bit);
+            const float after = x[e] - scale * (float)book_value(&super_book_iq4, next, bit);
+            const float more = w[e] * (after * after - before * before);
+            if (!(more < least)) continue;
+            least = more;
+            changed = e;
+            to = next;
+        }
+        fit->q[changed] = (uint8_t)to;
+    }
+}
+
+static void iq4_kss_pack(const struct quant_fit_super *fit, void *block)
+{
+    struct iq4_kss_block *out = block;
+    uint8_t q[128] = {0}, byte[8];
+    put_nibbles_16(fit->q, q);
+    put_scales_7(fit, byte);
+    for (int j = 0; j < 64; j++) {
+        unsigned u = q[2 * j] | (unsigned)q[2 * j + 1]
+                                    << 8; /* bit i: the xor of bits i and above */
+        for (int i = 1; i < 16; i *= 2) u ^= u >> i;
+        out->word[j] = (uint16_t)((u & 0xfffe) | (byte[j / 8] >> j % 8 & 1));
+    }
+}
+
+#define ENCODE(NAME, BOOK, N, FIRST, STEP, TRIALS, MIN_SCALE, ODD, ...)                            \
+    static const struct quant_fit_grid NAME##_grid = {GRID(NAME, BOOK, N, FIRST, STEP, TRIALS),    \
+                                                      .odd_scale = (ODD)};                         \
+    SUPER_FIT_ENCODE(NAME, .grid = &NAME##_grid, .min_scale = (MIN_SCALE), __VA_ARGS__)
+ENCODE(iq2_k, iq2, 4, -3.0f, 2.5f, 8, -8, false)
+ENCODE(iq3_k, iq3, 8, -8.0f, 3.0f, 7, -31, true)
+ENCODE(iq4_k, iq4, 16, -9.0f, 4.0f, 6, -32, false)
+ENCODE(iq5_k, iq5, 32, -6.0f, 2.5f, 6, -32, false)
+ENCODE(iq6_k, iq6, 64, -4.0f, 2.0f, 5, -128, false)
+ENCODE(iq2_ks, iq2, 4, -3.0f, 2.5f, 8, -16, false)
+ENCODE(iq3_ks, iq3, 8, -8.0f, 3.0f, 7, -16, false)
+ENCODE(iq4_ks, iq4, 16, -9.0f, 4.0f, 6, -127, true)
+ENCODE(iq5_ks, iq5, 32, -6.0f, 2.5f, 6, -127, true)
+ENCODE(iq4_kss, iq4, 16, -9.0f, 4.0f, 6, -127, true, .correct = iq4_kss_correct)
+
+/* ---- Rows ---- */
 
 #define BOOK_TYPE(NAME, ID, HEADER) BOOK_TYPE_OF(NAME, ID, HEADER, NULL)
 #define BOOK_TYPE_OF(NAME, ID, HEADER, ENCODE)                                                     \
@@ -47,16 +231,16 @@ static void iq4_k_encode(const struct quant_search *search, int64_t k, const flo
     const struct quant_type quant_type_##NAME = {                                                  \
         .name = #ID, .id = QUANT_##ID, .header_bytes = (HEADER), SUPER_MEMBERS_OF(NAME, ENCODE)};
 
-BOOK_TYPE(iq2_k, IQ2_K, 0)
-BOOK_TYPE(iq3_k, IQ3_K, 0)
+BOOK_TYPE_OF(iq2_k, IQ2_K, 0, iq2_k_encode)
+BOOK_TYPE_OF(iq3_k, IQ3_K, 0, iq3_k_encode)
 BOOK_TYPE_OF(iq4_k, IQ4_K, 0, iq4_k_encode)
-BOOK_TYPE(iq5_k, IQ5_K, 0)
-BOOK_TYPE(iq6_k, IQ6_K, 0)
-BOOK_TYPE(iq2_ks, IQ2_KS, 2)
-BOOK_TYPE(iq3_ks, IQ3_KS, 2)
-BOOK_TYPE(iq4_ks, IQ4_KS, 4)
-BOOK_TYPE(iq5_ks, IQ5_KS, 4)
-BOOK_TYPE(iq4_kss, IQ4_KSS, 4)
+BOOK_TYPE_OF(iq5_k, IQ5_K, 0, iq5_k_encode)
+BOOK_TYPE_OF(iq6_k, IQ6_K, 0, iq6_k_encode)
+BOOK_TYPE_OF(iq2_ks, IQ2_KS, 2, iq2_ks_encode)
+BOOK_TYPE_OF(iq3_ks, IQ3_KS, 2, iq3_ks_encode)
+BOOK_TYPE_OF(iq4_ks, IQ4_KS, 4, iq4_ks_encode)
+BOOK_TYPE_OF(iq5_ks, IQ5_KS, 4, iq5_ks_encode)
+BOOK_TYPE_OF(iq4_kss, IQ4_KSS, 4, iq4_kss_encode)
 BOOK_TYPE(iq2_kl, IQ2_KL, 2)
 BOOK_TYPE(iq1_kt, IQ1_KT, 4)
 BOOK_TYPE(iq2_kt, IQ2_KT, 4)

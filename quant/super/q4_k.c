@@ -8,23 +8,19 @@ SUPER_KERNELS(q4_k)
 static const struct quant_fit_min_form q4_k_fit = {QUANT_FIT_BOUNDED, .max_code = 15,
                                                    .max_scale = 63};
 
-static void q4_k_encode(const struct quant_search *search, int64_t k, const float *in,
-                        const float *importance, void *row)
+static void q4_k_pack(const struct quant_fit_super *fit, void *block)
 {
-    struct q4_k_block *out = row;
-    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
-        struct quant_fit_super fit;
-        search->fit->super_with_min(&q4_k_fit, 32, in + SUPER_LEN * b,
-                                    super_importance(importance, b), &fit);
-        out->d = fit.d;
-        out->dmin = fit.dmin;
-        k_scales_pack(fit.scale, fit.min, out->scale);
-        for (int i = 0; i < 128; i++) {
-            const uint8_t *q = fit.q + i / 32 * 64 + i % 32;
-            out->q[i] = (uint8_t)(q[0] | q[32] << 4);
-        }
+    struct q4_k_block *out = block;
+    out->d = fit->d;
+    out->dmin = fit->dmin;
+    k_scales_pack(fit->scale, fit->min, out->scale);
+    for (int i = 0; i < 128; i++) {
+        const uint8_t *q = fit->q + i / 32 * 64 + i % 32;
+        out->q[i] = (uint8_t)(q[0] | q[32] << 4);
     }
 }
+
+SUPER_FIT_ENCODE(q4_k, .minima = &q4_k_fit)
 
 const struct quant_type quant_type_q4_k = {
     .name = "Q4_K",

@@ -8,25 +8,20 @@ SUPER_KERNELS(q5_k)
 static const struct quant_fit_min_form q5_k_fit = {QUANT_FIT_BOUNDED, .max_code = 31,
                                                    .max_scale = 63};
 
-static void q5_k_encode(const struct quant_search *search, int64_t k, const float *in,
-                        const float *importance, void *row)
+static void q5_k_pack(const struct quant_fit_super *fit, void *block)
 {
-    struct q5_k_block *out = row;
-    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
-        struct quant_fit_super fit;
-        search->fit->super_with_min(&q5_k_fit, 32, in + SUPER_LEN * b,
-                                    super_importance(importance, b), &fit);
-        memset(out, 0, sizeof *out);
-        out->d = fit.d;
-        out->dmin = fit.dmin;
-        k_scales_pack(fit.scale, fit.min, out->scale);
-        for (int i = 0; i < SUPER_LEN; i++) {
-            int s = i / 32, l = i % 32;
-            out->q[s / 2 * 32 + l] |= (uint8_t)((fit.q[i] & 15) << s % 2 * 4);
-            out->high[l] |= (uint8_t)(fit.q[i] >> 4 << s);
-        }
+    struct q5_k_block *out = block;
+    out->d = fit->d;
+    out->dmin = fit->dmin;
+    k_scales_pack(fit->scale, fit->min, out->scale);
+    for (int i = 0; i < SUPER_LEN; i++) {
+        int s = i / 32, l = i % 32;
+        out->q[s / 2 * 32 + l] |= (uint8_t)((fit->q[i] & 15) << s % 2 * 4);
+        out->high[l] |= (uint8_t)(fit->q[i] >> 4 << s);
     }
 }
+
+SUPER_FIT_ENCODE(q5_k, .minima = &q5_k_fit)
 
 const struct quant_type quant_type_q5_k = {
     .name = "Q5_K",

@@ -141,6 +141,20 @@ QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
         }                                                                                          \
     }
 
+/* Defines the encoder of a type with the search of quant/encode/fit.h from NAME_pack; further
+ * arguments: members of struct quant_fit_form. */
+#define SUPER_FIT_ENCODE(NAME, ...)                                                                \
+    static void NAME##_encode(const struct quant_search *search, int64_t k, const float *in,       \
+                              const float *importance, void *row)                                  \
+    {                                                                                              \
+        const struct quant_fit_form form = {.sub_len = NAME##_layout.panel.sub_len,                \
+                                            .block_bytes = NAME##_layout.block_bytes,              \
+                                            .header_bytes = NAME##_layout.header_bytes,            \
+                                            .pack = NAME##_pack,                                   \
+                                            __VA_ARGS__};                                          \
+        quant_fit_supers(search->fit, &form, k, in, importance, row);                              \
+    }
+
 #define SUPER_KERNELS(NAME)                                                                        \
     static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \
     {                                                                                              \

@@ -138,18 +138,46 @@ SUPER_AVX2 __m128i iq2_kl_scales(const void *block)
 
 /* ---- Values and codes ---- */
 
-/* Defines both from the indices INDEX (of elements 32s .. 32s + 31) and INDEX_512 (of code[i]). */
-#define VALUES(NAME, BOOK, N, INDEX, INDEX_512)                                                    \
+/* Defines the values from the indices INDEX of elements 32s .. 32s + 31. */
+#define VALUES_OF(NAME, BOOK, N, INDEX)                                                            \
     SUPER_AVX2 __m256i NAME##_values(const void *block, int s)                                     \
     {                                                                                              \
         BLOCK(NAME);                                                                               \
         return book_lookup((BOOK), (N), (INDEX));                                                  \
-    }                                                                                              \
-    SUPER_AVX512 void NAME##_codes(const void *block, __m512i code[4])                             \
+    }
+
+/* Defines the codes, too, from the indices INDEX_512 of order[i]. */
+#define VALUES(NAME, BOOK, N, INDEX, INDEX_512)                                                    \
+    VALUES_OF(NAME, BOOK, N, INDEX)                                                                \
+    SUPER_AVX512 void NAME##_codes(const uint8_t *const two[2], __m512i code[8])                   \
     {                                                                                              \
-        BLOCK(NAME);                                                                               \
+        __m512i one[2][4];                                                                         \
+        EACH (h, 2) {                                                                              \
+            const struct NAME##_block *w = (const void *)two[h];                                   \
+            EACH (i, 4)                                                                            \
+                one[h][i] = book_lookup_512((BOOK), (N), NAME##_layout.panel.offset, (INDEX_512)); \
+        }                                                                                          \
+        book_chains(one[0], one[1], code);                                                         \
+    }
+
+/* Codes of nibbles in the order of nibble_16: 32-bit words are ordered before they are split. */
+SUPER_AVX512 void iq4_codes(__m512i q[4], __m512i code[8])
+{
+    book_transpose(q);
+    EACH (c, 2)
+        EACH (j, 4)
+            code[4 * c + j] =
+                book_lookup_512(quant_codebook_iq4, 16, 128, super_bits_avx512(q[j], 4 * c, 15));
+}
+
+#define CODES_NIBBLE_16(NAME)                                                                      \
+    SUPER_AVX512 void NAME##_codes(const uint8_t *const two[2], __m512i code[8])                   \
+    {                                                                                              \
+        __m512i q[4];                                                                              \
         EACH (i, 4)                                                                                \
-            code[i] = book_lookup_512((BOOK), (N), NAME##_layout.panel.offset, (INDEX_512));       \
+            q[i] = _mm512_loadu_si512(((const struct NAME##_block *)(const void *)two[i / 2])->q + \
+                                      64 * (i % 2));                                               \
+        iq4_codes(q, code);                                                                        \
     }
 
 VALUES(iq2_k, quant_codebook_iq2, 16, book_pairs_avx2(w->q, s, 0), book_pairs_512(w->q, i))
@@ -158,8 +186,10 @@ VALUES(iq2_ks, quant_codebook_iq2, 16, book_pairs_avx2(w->q, s, 0), book_pairs_5
 #define THREE_512 _mm512_or_si512(book_pairs_512(w->q, i), book_bit_pairs_512(w->high, i, 2))
 VALUES(iq3_k, quant_codebook_iq3, 16, THREE, THREE_512)
 VALUES(iq3_ks, quant_codebook_iq3, 16, THREE, THREE_512)
-VALUES(iq4_k, quant_codebook_iq4, 16, book_nibbles_16_avx2(w->q, s), book_nibbles_512(w->q, i))
-VALUES(iq4_ks, quant_codebook_iq4, 16, book_nibbles_16_avx2(w->q, s), book_nibbles_512(w->q, i))
+VALUES_OF(iq4_k, quant_codebook_iq4, 16, book_nibbles_16_avx2(w->q, s))
+VALUES_OF(iq4_ks, quant_codebook_iq4, 16, book_nibbles_16_avx2(w->q, s))
+CODES_NIBBLE_16(iq4_k)
+CODES_NIBBLE_16(iq4_ks)
 #define FIVE     _mm256_or_si256(book_nibbles_32_avx2(w->q, s), book_bit_avx2(w->high, s, 4))
 #define FIVE_512 _mm512_or_si512(book_nibbles_512(w->q, i), book_bit_nibbles_512(w->high, i, 4))
 VALUES(iq5_k, quant_codebook_iq5, 32, FIVE, FIVE_512)
@@ -191,18 +221,16 @@ SUPER_AVX2 __m256i iq4_kss_values(const void *block, int s)
     return book_lookup(quant_codebook_iq4, 16, book_nibbles_16_avx2(q, 0));
 }
 
-SUPER_AVX512 void iq4_kss_codes(const void *block, __m512i code[4])
+SUPER_AVX512 void iq4_kss_codes(const uint8_t *const two[2], __m512i code[8])
 {
-    BLOCK(iq4_kss);
-    const int offset = iq4_kss_layout.panel.offset;
-    EACH (h, 2) {
-        __m512i v = _mm512_loadu_si512(w->word + 32 * h);
+    __m512i q[4];
+    EACH (i, 4) {
+        const struct iq4_kss_block *w = (const void *)two[i / 2];
+        __m512i v = _mm512_loadu_si512(w->word + 32 * (i % 2));
         v = _mm512_and_si512(v, _mm512_set1_epi16((int16_t)0xfffe));
-        v = _mm512_xor_si512(v, _mm512_srli_epi16(v, 1));
-        EACH (n, 2)
-            code[2 * h + n] =
-                book_lookup_512(quant_codebook_iq4, 16, offset, super_bits_avx512(v, 4 * n, 15));
+        q[i] = _mm512_xor_si512(v, _mm512_srli_epi16(v, 1));
     }
+    iq4_codes(q, code);
 }
 
 /* Pairs of values for 16 indices: the first of each pair and the second in turn. */
@@ -218,32 +246,38 @@ SUPER_AVX2 __m256i iq2_kl_values(const void *block, int s)
     return _mm256_set_m128i(_mm_unpackhi_epi8(first, second), _mm_unpacklo_epi8(first, second));
 }
 
-SUPER_AVX512 void iq2_kl_codes(const void *block, __m512i code[4])
+SUPER_AVX512 void iq2_kl_codes(const uint8_t *const two[2], __m512i code[8])
 {
-    BLOCK(iq2_kl);
     const int offset = iq2_kl_layout.panel.offset;
-    const __m512i high = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)w->high));
     const __m512i move = _mm512_setr_epi32(28, 28, 28, 28, 30, 30, 30, 30, 0, 0, 0, 0, 2, 2, 2, 2);
-    EACH (n, 2) { /* bits 2b + n of 128-bit lane b, to bit 4 */
-        __m512i fifth = _mm512_rorv_epi32(high, _mm512_add_epi32(move, _mm512_set1_epi32(n)));
-        __m512i index = super_put_bits(fifth, 16, book_nibbles_512(w->q, n));
-        __m512i first = book_lookup_512(quant_codebook_kl[0], 32, offset, index);
-        __m512i second = book_lookup_512(quant_codebook_kl[1], 32, offset, index);
-        code[2 * n] = _mm512_unpacklo_epi8(first, second);
-        code[2 * n + 1] = _mm512_unpackhi_epi8(first, second);
+    __m512i one[2][4];
+    EACH (h, 2) {
+        const struct iq2_kl_block *w = (const void *)two[h];
+        const __m512i high = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)w->high));
+        EACH (n, 2) { /* bits 2b + n of 128-bit lane b, to bit 4 */
+            __m512i fifth = _mm512_rorv_epi32(high, _mm512_add_epi32(move, _mm512_set1_epi32(n)));
+            __m512i index = super_put_bits(fifth, 16, book_nibbles_512(w->q, n));
+            __m512i first = book_lookup_512(quant_codebook_kl[0], 32, offset, index);
+            __m512i second = book_lookup_512(quant_codebook_kl[1], 32, offset, index);
+            one[h][2 * n] = _mm512_unpacklo_epi8(first, second);
+            one[h][2 * n + 1] = _mm512_unpackhi_epi8(first, second);
+        }
     }
+    book_chains(one[0], one[1], code);
 }
 
 /* ---- Kernels ---- */
 
-BOOK_KERNELS(iq2_k, super_codes_first, iq2_k_bits, 5, book_order_pair, false)
-BOOK_KERNELS(iq3_k, super_codes_first, iq3_k_bits, 4, book_order_pair, false)
-BOOK_KERNELS(iq4_k, super_codes_first, iq4_k_bits, 4, book_order_nibble_16, false)
-BOOK_KERNELS(iq5_k, super_codes_first, iq5_k_bits, 2, book_order_nibble_32, false)
-BOOK_KERNELS(iq6_k, super_codes_first, iq6_k_bits, 1, book_order_nibble_32, false)
-BOOK_KERNELS(iq2_ks, NULL, iq2_ks_bits, 5, book_order_pair, false)
-BOOK_KERNELS(iq3_ks, NULL, iq3_ks_bits, 4, book_order_pair, false)
-BOOK_KERNELS(iq4_ks, NULL, iq4_ks_bits, 4, book_order_nibble_16, true)
-BOOK_KERNELS(iq5_ks, NULL, iq5_ks_bits, 2, book_order_nibble_32, false)
-BOOK_KERNELS(iq4_kss, NULL, iq4_kss_bits, 4, book_order_nibble_16, true)
-BOOK_KERNELS(iq2_kl, NULL, NULL, 0, book_order_kl, true)
+#define BY_ONE(NAME, HEAD, BITS, SHIFT, ORDER, ONE_SCALE)                                          \
+    BOOK_KERNELS(NAME, HEAD, BITS, SHIFT, ORDER, NAME##_heads_by_one, ONE_SCALE)
+BY_ONE(iq2_k, super_codes_first, iq2_k_bits, 5, book_order_pair, false)
+BY_ONE(iq3_k, super_codes_first, iq3_k_bits, 4, book_order_pair, false)
+BOOK_KERNELS(iq4_k, super_codes_first, iq4_k_bits, 4, book_order_nibble_16, book_heads_6, false)
+BOOK_KERNELS(iq5_k, super_codes_first, iq5_k_bits, 2, book_order_nibble_32, book_heads_6, false)
+BY_ONE(iq6_k, super_codes_first, iq6_k_bits, 1, book_order_nibble_32, false)
+BY_ONE(iq2_ks, NULL, iq2_ks_bits, 5, book_order_pair, false)
+BY_ONE(iq3_ks, NULL, iq3_ks_bits, 4, book_order_pair, false)
+BOOK_KERNELS(iq4_ks, NULL, iq4_ks_bits, 4, book_order_nibble_16, book_heads_7, true)
+BOOK_KERNELS(iq5_ks, NULL, iq5_ks_bits, 2, book_order_nibble_32, book_heads_7, false)
+BY_ONE(iq4_kss, NULL, iq4_kss_bits, 4, book_order_nibble_16, true)
+BY_ONE(iq2_kl, NULL, NULL, 0, book_order_kl, true)

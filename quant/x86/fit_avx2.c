@@ -23,7 +23,7 @@ FIT_INLINE void add_sums(const struct quant_fit_grid *grid, const struct group *
                 value = _mm256_min_ps(_mm256_max_ps(at, low), high);
                 value = _mm256_sub_ps(_mm256_add_ps(value, shift), back);
             }
-            for (int j = 1; codebook && j < 16; j++) {
+            for (int j = 1; codebook && j < grid->n_values; j++) {
                 const __m256 past =
                     _mm256_cmp_ps(at, _mm256_set1_ps(middle_of(grid, j)), _CMP_GT_OQ);
                 value = _mm256_blendv_ps(value, _mm256_set1_ps(codebook[j]), past);

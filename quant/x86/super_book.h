@@ -6,11 +6,21 @@
  *     scales(block)        16 signed bytes: the scale of each 16 elements
  *     bits(block)          16 bytes: -1 where the sub-block's bit is set, otherwise 0; NULL: no bits
  *     values(block, s)     the values of elements 32s .. 32s + 31 without the bits' shift
- *     codes(block, code)   the values plus the form's offset, all 256 as unsigned bytes, in the
- *                          order of one of the tables below
+ *     codes(two, code)     the values plus the form's offset as unsigned bytes, of two super-blocks
+ *                          in one of the orders below
  *
  * and BOOK_KERNELS defines its kernels. A shift is the same for all elements of a sub-block, so a
- * product adds it by the sums of activations, as it subtracts the offset. */
+ * product adds it by the sums of activations, as it subtracts the offset.
+ *
+ * With AVX-512 the codes of super-blocks a and b are in eight registers: chain 0 (code[0] to [3])
+ * and chain 1 (code[4] to [7]). Dword j of 128-bit lane l of all registers of a chain belongs to
+ * one sub-block of 16, so the products of a chain are added up before they are multiplied by a
+ * scale:
+ *
+ *     dword of lane l      3               2               1               0
+ *     of chain c           b order[c+2][l] b order[c][l]   a order[c+2][l] a order[c][l]
+ *
+ * Register j of a chain has dword j of each of these sub-blocks. */
 #ifndef QUANT_X86_SUPER_BOOK_H
 #define QUANT_X86_SUPER_BOOK_H
 
@@ -18,9 +28,9 @@
 #include "quant/x86/super_codes.h"
 
 typedef __m128i book_bytes(const void *block);
-typedef void book_codes(const void *block, __m512i code[4]);
+typedef void book_codes(const uint8_t *const two[2], __m512i code[8]);
 
-/* order[i][l]: the 16 elements (their number, times 16) of 128-bit lane l of code[i]. */
+/* order[i][l]: see above. */
 typedef uint8_t book_order[4][4];
 static const book_order book_order_nibble_16 = {
     {0, 2, 4, 6}, {1, 3, 5, 7}, {8, 10, 12, 14}, {9, 11, 13, 15}};
@@ -32,13 +42,23 @@ static const book_order book_order_kl = {
     {0, 4, 8, 12}, {1, 5, 9, 13}, {2, 6, 10, 14}, {3, 7, 11, 15}};
 static const book_order book_order_plain = {
     {0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}, {12, 13, 14, 15}};
+static const book_order book_order_halves = {
+    {0, 4, 8, 12}, {2, 6, 10, 14}, {1, 5, 9, 13}, {3, 7, 11, 15}};
+
+/* The heads of four super-blocks, 0 to 3. */
+struct book_heads {
+    __m512i scales; /* 16 bytes of super-block j in 128-bit lane j */
+    __mmask64 bits; /* bit 16j + s: that of sub-block s of super-block j */
+    __m128i d;      /* binary16, in types without a header */
+};
+typedef void book_heads_of(const uint8_t *const block[SUPER_STEP], struct book_heads *heads);
 
 struct book_kernel {
-    book_bytes *scales, *bits;
+    book_heads_of *heads;
     book_codes *codes;
     const book_order *order;
     int shift;
-    bool pairs; /* code[0] and code[1] are of the same sub-blocks of 32, as are code[2] and [3] */
+    bool one_scale; /* both chains have the scales of chain 0 */
 };
 
 /* ---- Scales and bits ---- */
@@ -240,58 +260,128 @@ SUPER_AVX2 __m256i book_isum(const struct super_input *in, book_bytes *scales, b
     return _mm256_add_epi32(acc[0], acc[1]);
 }
 
-/* Fills the column in the order of the codes, and its sums of two super-blocks each. */
-SUPER_AVX512 void book_column(const book_order *order, const int8_t *const q[SUPER_STEP],
-                              const int16_t *const sum[SUPER_STEP], struct super_column *c)
+/* ---- Products, AVX-512 ---- */
+
+/* Transposes the dwords of each 128-bit lane: dword i of v[j] becomes dword j of v[i]. */
+SUPER_AVX512 void book_transpose(__m512i v[4])
 {
-    for (int j = 0; j < SUPER_STEP; j++) {
-        for (int i = 0; i < 16; i++)
-            memcpy((int8_t *)&c->x[j][i / 4] + i % 4 * 16, q[j] + 16 * (*order)[i / 4][i % 4], 16);
-        memcpy((int16_t *)&c->sum[j / 2] + j % 2 * 16, sum[j], 32);
+    const __m512i a = _mm512_unpacklo_epi32(v[0], v[1]), b = _mm512_unpacklo_epi32(v[2], v[3]);
+    const __m512i c = _mm512_unpackhi_epi32(v[0], v[1]), d = _mm512_unpackhi_epi32(v[2], v[3]);
+    v[0] = _mm512_unpacklo_epi64(a, b);
+    v[1] = _mm512_unpackhi_epi64(a, b);
+    v[2] = _mm512_unpacklo_epi64(c, d);
+    v[3] = _mm512_unpackhi_epi64(c, d);
+}
+
+/* Makes two chains of the registers of super-blocks a and b, which have order[i] in [i]. */
+SUPER_AVX512 void book_chains(const __m512i a[4], const __m512i b[4], __m512i chains[8])
+{
+    EACH (c, 2) {
+        __m512i *chain = chains + 4 * c;
+        chain[0] = a[c];
+        chain[1] = a[c + 2];
+        chain[2] = b[c];
+        chain[3] = b[c + 2];
+        book_transpose(chain);
     }
 }
 
-/* Scales times (shift where the bit is set, minus the offset), of two super-blocks. */
-SUPER_AVX512 __m512i book_starts(const struct super_layout *layout,
-                                 const struct book_kernel *kernel, __m128i one, __m128i other,
-                                 const uint8_t *const block[2])
+/* Heads from the functions of one super-block. */
+SUPER_AVX512 void book_heads_by_one(const struct super_layout *layout, book_bytes *scales,
+                                    book_bytes *bits, const uint8_t *const block[SUPER_STEP],
+                                    struct book_heads *heads)
 {
-    const __m512i scale = _mm512_cvtepi8_epi16(_mm256_set_m128i(other, one));
-    const __m512i less = _mm512_mullo_epi16(scale, _mm512_set1_epi16(layout->panel.offset));
-    if (!kernel->bits) return _mm512_sub_epi16(_mm512_setzero_si512(), less);
-    one = _mm_and_si128(one, kernel->bits(block[0]));
-    other = _mm_and_si128(other, kernel->bits(block[1]));
-    const __m512i set = _mm512_cvtepi8_epi16(_mm256_set_m128i(other, one));
-    return _mm512_sub_epi16(_mm512_mullo_epi16(set, _mm512_set1_epi16((int16_t)kernel->shift)),
-                            less);
+    __m128i scale[SUPER_STEP], set[SUPER_STEP];
+    EACH (j, SUPER_STEP) {
+        scale[j] = scales(block[j]);
+        set[j] = bits ? bits(block[j]) : _mm_setzero_si128();
+    }
+    heads->scales = super_join_16(scale);
+    heads->bits = bits ? _mm512_movepi8_mask(super_join_16(set)) : 0;
+    heads->d = _mm_setzero_si128();
+    if (!layout->header_bytes)
+        heads->d = _mm_setr_epi16((int16_t)quant_load16(block[0]), (int16_t)quant_load16(block[1]),
+                                  (int16_t)quant_load16(block[2]), (int16_t)quant_load16(block[3]),
+                                  0, 0, 0, 0);
 }
 
-/* Indices that give each lane of code[i] its scale of 16. */
-SUPER_AVX512 __m512i book_places(const book_order *order, int i)
+/* d of four super-blocks, from the first two bytes of each lane. */
+SUPER_AVX512 __m128i book_heads_d(__m512i heads)
 {
-    const uint8_t *at = (*order)[i];
-    return _mm512_setr_epi32(at[0], at[0], at[0], at[0], at[1], at[1], at[1], at[1], at[2], at[2],
-                             at[2], at[2], at[3], at[3], at[3], at[3]);
+    const __m512i first = _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    return super_split_words(_mm512_castsi512_si128(_mm512_permutexvar_epi32(first, heads)));
 }
 
-/* Adds the products of a super-block with n columns to acc. */
-SUPER_AVX512 void book_multiply(int n, const struct book_kernel *kernel, __m128i scales,
-                                const void *block, const struct super_column *c, int j,
-                                __m512i acc[SUPER_COLUMNS])
+/* The bits of 16 sub-blocks, from bytes 2 and 3 of each lane. */
+SUPER_AVX512 __mmask64 book_heads_bits(__m512i heads)
 {
-    const __m512i scale = _mm512_cvtepi8_epi32(scales), zero = _mm512_setzero_si512();
-    __m512i code[4];
-    kernel->codes(block, code);
-    EACH (m, n) acc[m] = zero;
-    EACH (i, 4) {
-        if (kernel->pairs && i % 2 != 0) continue;
-        const __m512i four = _mm512_permutexvar_epi32(book_places(kernel->order, i), scale);
-        EACH (m, n) {
-            __m512i products = _mm512_dpbusd_epi32(zero, code[i], c[m].x[j][i]);
-            if (kernel->pairs)
-                products = _mm512_dpbusd_epi32(products, code[i + 1], c[m].x[j][i + 1]);
-            acc[m] = _mm512_add_epi32(acc[m], _mm512_mullo_epi32(products, four));
+    const __m512i place =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3));
+    return _mm512_test_epi8_mask(_mm512_shuffle_epi8(heads, place),
+                                 _mm512_set1_epi64((int64_t)0x8040201008040201));
+}
+
+/* The low and the high nibbles in turn of the eight bytes from byte `at` on of each lane. */
+SUPER_AVX512 __m512i book_heads_nibbles(__m512i heads, int at)
+{
+    const __m128i twice = _mm_setr_epi8(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    const __m512i v = _mm512_shuffle_epi8(
+        heads, _mm512_broadcast_i32x4(_mm_add_epi8(twice, _mm_set1_epi8((char)at))));
+    const __m512i low = _mm512_and_si512(v, _mm512_set1_epi16(15));
+    return _mm512_ternarylogic_epi32(_mm512_srli_epi16(v, 4), _mm512_set1_epi16(0xf00), low, 0xea);
+}
+
+/* book_scales_6 of blocks that begin as those of IQ4_K and IQ5_K. */
+SUPER_AVX512 void book_heads_6(const uint8_t *const block[SUPER_STEP], struct book_heads *heads)
+{
+    const __m512i v = super_heads_avx512(block, 0);
+    const __m512i four =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7));
+    __m512i twos = _mm512_shuffle_epi8(v, four); /* bits 2j + 1, 2j of byte j are moved to 5, 4 */
+    twos = _mm512_maskz_mov_epi8(0x1111111111111111, twos);
+    twos = _mm512_or_si512(twos, _mm512_slli_epi32(twos, 6));
+    twos = _mm512_or_si512(_mm512_slli_epi32(twos, 4), _mm512_slli_epi32(twos, 16));
+    const __m512i six = super_put_bits(twos, 0x30, book_heads_nibbles(v, 8));
+    heads->scales = _mm512_sub_epi8(six, _mm512_set1_epi8(32));
+    heads->bits = book_heads_bits(v);
+    heads->d = book_heads_d(v);
+}
+
+/* book_scales_7 and book_bits_7 of blocks that begin as those of IQ4_KS and IQ5_KS. */
+SUPER_AVX512 void book_heads_7(const uint8_t *const block[SUPER_STEP], struct book_heads *heads)
+{
+    const __m512i v = super_heads_avx512(block, 0), twice = _mm512_unpacklo_epi8(v, v);
+    const __m512i seven = _mm512_and_si512(twice, _mm512_set1_epi8((char)254));
+    heads->scales = _mm512_sub_epi8(seven, _mm512_set1_epi8(127));
+    heads->bits = _mm512_test_epi8_mask(twice, _mm512_set1_epi8(1));
+    heads->d = _mm_setzero_si128();
+}
+
+/* The places of scales, of super-blocks a and b as 32 words, that give each dword of the chains the
+ * scale of chain 0 (lower word) and that of chain 1. */
+SUPER_AVX512 __m512i book_places(const book_order *order)
+{
+    int16_t place[32];
+    for (int i = 0; i < 16; i++)
+        EACH (c, 2) place[2 * i + c] = (int16_t)((*order)[c + i % 2 * 2][i / 4] + i % 4 / 2 * 16);
+    return _mm512_loadu_si512(place);
+}
+
+/* Fills the column in the order of the codes, and its sums in the order of their scales. */
+SUPER_AVX512 void book_column(const book_order *order, const int8_t *const q[SUPER_STEP],
+                              const int16_t *const sum[SUPER_STEP], struct super_column *c)
+{
+    for (int p = 0; p < 2; p++) {
+        __m512i from[2][4];
+        int16_t sums[32];
+        for (int h = 0; h < 2; h++) {
+            for (int i = 0; i < 16; i++)
+                memcpy((int8_t *)&from[h][i / 4] + i % 4 * 16,
+                       q[2 * p + h] + 16 * (*order)[i / 4][i % 4], 16);
+            memcpy(sums + 16 * h, sum[2 * p + h], 32);
         }
+        book_chains(from[0], from[1], c->x[2 * p]);
+        c->sum[p] = _mm512_permutexvar_epi16(book_places(order), _mm512_loadu_si512(sums));
     }
 }
 
@@ -299,35 +389,46 @@ SUPER_AVX512 void book_multiply(int n, const struct book_kernel *kernel, __m128i
 SUPER_AVX512 void book_products(int n, const struct super_layout *layout,
                                 const struct book_kernel *kernel,
                                 const uint8_t *const block[SUPER_STEP],
-                                const struct super_column *c, struct super_step *step)
+                                const struct super_column *column, struct super_step *step)
 {
-    /* Orders the lanes so that every 128 bits have two of each super-block. */
-    const __m512i lanes = _mm512_setr_epi32(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
+    const __m512i places = book_places(kernel->order), zero = _mm512_setzero_si512();
+    const __m512i less = _mm512_set1_epi16((int16_t)-layout->panel.offset);
+    const __m512i shifted = _mm512_set1_epi16((int16_t)(kernel->shift - layout->panel.offset));
+    struct book_heads heads;
+    kernel->heads(block, &heads);
     EACH (p, 2) {
-        const uint8_t *const two[2] = {block[2 * p], block[2 * p + 1]};
-        const __m128i one = kernel->scales(two[0]), other = kernel->scales(two[1]);
-        const __m512i start = book_starts(layout, kernel, one, other, two);
-        __m512i a[SUPER_COLUMNS], b[SUPER_COLUMNS];
-        book_multiply(n, kernel, one, two[0], c, 2 * p, a);
-        book_multiply(n, kernel, other, two[1], c, 2 * p + 1, b);
+        const __m256i bytes = p == 0 ? _mm512_castsi512_si256(heads.scales)
+                                     : _mm512_extracti64x4_epi64(heads.scales, 1);
+        const __mmask32 bits = (__mmask32)(heads.bits >> 32 * p);
+        const __m512i plain = _mm512_cvtepi8_epi16(bytes);
+        const __m512i scale = _mm512_permutexvar_epi16(places, plain);
+        const __m512i start = _mm512_permutexvar_epi16(
+            places, _mm512_mullo_epi16(plain, _mm512_mask_blend_epi16(bits, less, shifted)));
+        const __m512i first = _mm512_srai_epi32(_mm512_slli_epi32(scale, 16), 16);
+        const __m512i second = _mm512_srai_epi32(scale, 16);
+        __m512i code[8];
+        kernel->codes(block + 2 * p, code);
         EACH (m, n) {
-            const __m512i sums = _mm512_add_epi32(_mm512_unpacklo_epi64(a[m], b[m]),
-                                                  _mm512_unpackhi_epi64(a[m], b[m]));
-            const __m512i less = _mm512_madd_epi16(start, c[m].sum[p]);
-            step[m].isum[p] = _mm512_add_epi32(sums, _mm512_permutexvar_epi32(lanes, less));
+            const __m512i *x = column[m].x[2 * p];
+            __m512i chain[2] = {zero, zero};
+            EACH (j, 4)
+                EACH (c, 2) chain[c] = _mm512_dpbusd_epi32(chain[c], code[4 * c + j], x[4 * c + j]);
+            __m512i isum;
+            if (kernel->one_scale)
+                isum = _mm512_mullo_epi32(_mm512_add_epi32(chain[0], chain[1]), first);
+            else
+                isum = _mm512_add_epi32(_mm512_mullo_epi32(chain[0], first),
+                                        _mm512_mullo_epi32(chain[1], second));
+            step[m].isum[p] = _mm512_dpwssd_epi32(isum, start, column[m].sum[p]);
         }
     }
-    if (layout->header_bytes) return;
-    const __m128i d = _mm_setr_epi16(
-        (int16_t)quant_load16(block[0]), (int16_t)quant_load16(block[1]),
-        (int16_t)quant_load16(block[2]), (int16_t)quant_load16(block[3]), 0, 0, 0, 0);
-    EACH (m, n) step[m].d = d;
+    EACH (m, n) step[m].d = heads.d;
 }
 
 /* Defines the kernels of a type from NAME_scales, NAME_values and NAME_codes. HEAD: of
- * super_codes_unpack; BITS: NAME_bits or NULL; SHIFT: the book's; ORDER and PAIRS: of NAME_codes.
- */
-#define BOOK_KERNELS(NAME, HEAD, BITS, SHIFT, ORDER, PAIRS)                                        \
+ * super_codes_unpack; BITS: NAME_bits or NULL; SHIFT: the book's; ORDER: of NAME_codes; HEADS: a
+ * function of four super-blocks, or NAME_heads_by_one; ONE_SCALE: of struct book_kernel. */
+#define BOOK_KERNELS(NAME, HEAD, BITS, SHIFT, ORDER, HEADS, ONE_SCALE)                             \
     SUPER_DECODE_AVX2(NAME)                                                                        \
     SUPER_AVX2 __m256i NAME##_even_odd(const void *block)                                          \
     {                                                                                              \
@@ -359,11 +460,15 @@ SUPER_AVX512 void book_products(int n, const struct super_layout *layout,
     {                                                                                              \
         book_column(&(ORDER), q, sum, c);                                                          \
     }                                                                                              \
+    SUPER_AVX512 void NAME##_heads_by_one(const uint8_t *const block[SUPER_STEP],                  \
+                                          struct book_heads *heads)                                \
+    {                                                                                              \
+        book_heads_by_one(&NAME##_layout, NAME##_scales, BITS, block, heads);                      \
+    }                                                                                              \
     SUPER_AVX512 void NAME##_products(int n, const uint8_t *const block[SUPER_STEP],               \
                                       const struct super_column *c, struct super_step *step)       \
     {                                                                                              \
-        const struct book_kernel kernel = {NAME##_scales, BITS,    NAME##_codes,                   \
-                                           &(ORDER),      (SHIFT), (PAIRS)};                       \
+        const struct book_kernel kernel = {HEADS, NAME##_codes, &(ORDER), (SHIFT), (ONE_SCALE)};   \
         book_products(n, &NAME##_layout, &kernel, block, c, step);                                 \
     }                                                                                              \
     SUPER_GEMV(NAME, NAME##_sums, NULL, NAME##_isum, NAME##_prepare, NAME##_products)              \

@@ -162,13 +162,13 @@ SUPER_AVX512 void trellis_codes_8(__m512i numbers, __m512i code[4])
     }
 }
 
-SUPER_AVX512 void iq2_kt_codes(const void *block, __m512i code[4])
+SUPER_AVX512 void iq2_kt_plain(const void *block, __m512i code[4])
 {
     BLOCK(iq2_kt);
     trellis_codes_8(_mm512_loadu_si512(w->low), code);
 }
 
-SUPER_AVX512 void iq3_kt_codes(const void *block, __m512i code[4])
+SUPER_AVX512 void iq3_kt_plain(const void *block, __m512i code[4])
 {
     BLOCK(iq3_kt);
     const __m512i middle = _mm512_set1_epi8((char)TRELLIS_OFFSET);
@@ -181,7 +181,7 @@ SUPER_AVX512 void iq3_kt_codes(const void *block, __m512i code[4])
     }
 }
 
-SUPER_AVX512 void iq1_kt_codes(const void *block, __m512i code[4])
+SUPER_AVX512 void iq1_kt_plain(const void *block, __m512i code[4])
 {
     BLOCK(iq1_kt);
     const __m512i low = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)w->low));
@@ -198,33 +198,63 @@ SUPER_AVX512 void iq1_kt_codes(const void *block, __m512i code[4])
     trellis_codes_8(number, code);
 }
 
-SUPER_AVX512 void iq4_kt_codes(const void *block, __m512i code[4])
+#define CODES_8(NAME)                                                                              \
+    SUPER_AVX512 void NAME##_codes(const uint8_t *const two[2], __m512i code[8])                   \
+    {                                                                                              \
+        __m512i one[2][4];                                                                         \
+        EACH (h, 2) NAME##_plain(two[h], one[h]);                                                  \
+        book_chains(one[0], one[1], code);                                                         \
+    }
+CODES_8(iq1_kt)
+CODES_8(iq2_kt)
+CODES_8(iq3_kt)
+
+/* Chain c has sub-blocks 2l + c of both super-blocks in 128-bit lane l, and register j of it groups
+ * j and j + 4 of each: starts are ordered, so that codes need not be. */
+SUPER_AVX512 void iq4_kt_codes(const uint8_t *const two[2], __m512i code[8])
 {
-    BLOCK(iq4_kt);
-    const __m512i heads = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)w->head));
-    const __m512i move =
-        _mm512_setr_epi32(8, 11, 14, 17, 20, 23, 26, 29, 8, 11, 14, 17, 20, 23, 26, 29);
-    const __m512i place = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
-    EACH (i, 4) {
-        const __m128i *high = (const __m128i *)(w->high + i % 2 * 16);
-        const __m512i head =
-            _mm512_permutexvar_epi32(_mm512_add_epi32(place, _mm512_set1_epi32(2 * i)), heads);
-        __m512i start = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)w->low + i));
-        __m512i nibble = _mm512_cvtepu8_epi32(_mm_loadu_si128(high));
-        nibble = _mm512_slli_epi32(nibble, i < 2 ? 8 : 4);
-        start = _mm512_or_si512(start, _mm512_and_si512(nibble, _mm512_set1_epi32(0xf00)));
-        __m512i three = _mm512_slli_epi32(_mm512_srlv_epi32(head, move), 12);
-        start = _mm512_or_si512(start, _mm512_and_si512(three, _mm512_set1_epi32(0x7000)));
-        const __mmask16 more = _mm512_test_epi32_mask(head, _mm512_set1_epi32(1));
-        start = _mm512_add_epi32(start, _mm512_set1_epi32(TRELLIS_FIRST));
-        start = _mm512_mask_add_epi32(start, more, start, _mm512_set1_epi32(1 << 15));
-        code[i] = trellis_codes_4(start);
+    const __m512i shift = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4);
+    __m512i low[2], high[2], head[2];
+    EACH (h, 2) {
+        const struct iq4_kt_block *w = (const void *)two[h];
+        low[h] = _mm512_loadu_si512(w->low);
+        high[h] = _mm512_and_si512(_mm512_srlv_epi32(super_broadcast_32(w->high), shift),
+                                   _mm512_set1_epi8(15));
+        head[h] = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)w->head));
+    }
+    EACH (c, 2) { /* eight bytes of a, eight of b in each lane */
+        const __m512i lows =
+            c == 0 ? _mm512_unpacklo_epi64(low[0], low[1]) : _mm512_unpackhi_epi64(low[0], low[1]);
+        const __m512i highs = c == 0 ? _mm512_unpacklo_epi64(high[0], high[1])
+                                     : _mm512_unpackhi_epi64(high[0], high[1]);
+        const __m512i place = _mm512_add_epi32(
+            _mm512_setr_epi32(0, 0, 16, 16, 2, 2, 18, 18, 4, 4, 20, 20, 6, 6, 22, 22),
+            _mm512_set1_epi32(c));
+        const __m512i heads = _mm512_permutex2var_epi32(head[0], place, head[1]);
+        const __m512i more = _mm512_slli_epi32(_mm512_and_si512(heads, _mm512_set1_epi32(1)), 15);
+        const __m512i first = _mm512_add_epi32(more, _mm512_set1_epi32(TRELLIS_FIRST));
+        EACH (j, 4) {
+            /* Bytes j, j + 4, j + 8 and j + 12 of a lane, each to the first or second of a dword.
+             */
+            const int32_t at = (int32_t)0x80808000 + j, above = (int32_t)0x80800080 + (j << 8);
+            const __m512i to0 = _mm512_broadcast_i32x4(_mm_setr_epi32(at, at + 4, at + 8, at + 12));
+            const __m512i to1 = _mm512_broadcast_i32x4(
+                _mm_setr_epi32(above, above + 0x400, above + 0x800, above + 0xc00));
+            /* Bits 10 + 3g .. 8 + 3g to 14 .. 12. */
+            const __m512i move = _mm512_broadcast_i32x4(_mm_setr_epi32(
+                (28 + 3 * j) % 32, (40 + 3 * j) % 32, (28 + 3 * j) % 32, (40 + 3 * j) % 32));
+            __m512i number =
+                _mm512_or_si512(_mm512_shuffle_epi8(lows, to0), _mm512_shuffle_epi8(highs, to1));
+            number = _mm512_ternarylogic_epi32(_mm512_rorv_epi32(heads, move),
+                                               _mm512_set1_epi32(0x7000), number, 0xea);
+            code[4 * c + j] = trellis_codes_4(_mm512_add_epi32(number, first));
+        }
     }
 }
 
 /* ---- Kernels ---- */
 
-BOOK_KERNELS(iq1_kt, NULL, NULL, 0, book_order_plain, false)
-BOOK_KERNELS(iq2_kt, NULL, NULL, 0, book_order_plain, false)
-BOOK_KERNELS(iq3_kt, NULL, NULL, 0, book_order_plain, false)
-BOOK_KERNELS(iq4_kt, NULL, NULL, 0, book_order_plain, false)
+BOOK_KERNELS(iq1_kt, NULL, NULL, 0, book_order_plain, iq1_kt_heads_by_one, false)
+BOOK_KERNELS(iq2_kt, NULL, NULL, 0, book_order_plain, iq2_kt_heads_by_one, false)
+BOOK_KERNELS(iq3_kt, NULL, NULL, 0, book_order_plain, iq3_kt_heads_by_one, false)
+BOOK_KERNELS(iq4_kt, NULL, NULL, 0, book_order_halves, iq4_kt_heads_by_one, false)
