@@ -339,9 +339,13 @@ static void build_dflash_keys(struct model_builder *b, const struct model_drafte
 /* Builds DFlash's layers for the embeddings x [T][E] of tokens and masks; returns the rows of all
  * but the first. */
 static struct engine_tensor *build_dflash(struct model_builder *b, const struct model_drafter *d,
-                                          struct engine_tensor *x)
+                                          struct engine_tensor *x, struct engine_tensor *near)
 {
-    for (uint32_t i = 0; i < d->n_layer; i++, b->layer++, b->kv_layer++) x = build_layer(b, x);
+    struct engine_tensor **range = &b->inputs.kv.range[MODEL_KV_FULL], *all = *range;
+    for (uint32_t i = 0; i < d->n_layer; i++, b->layer++, b->kv_layer++) {
+        *range = b->layer->near ? near : all;
+        x = build_layer(b, x);
+    }
     return x ? engine_view(b->g, x, 2, (int64_t[]){x->ne[0], x->ne[1] - 1}, NULL, x->nb[1]) : NULL;
 }
 
@@ -391,13 +395,15 @@ bool model_drafter_build(struct model_drafter_graph *out, const struct model_dra
     model_state_kv.add_inputs(d->state, b.g, n_tokens, n_tokens, &b.inputs);
     out->inputs = b.inputs;
 
+    if (use == MODEL_DRAFTER_BLOCKS && d->near)
+        out->near = engine_input(b.g, QUANT_I32, 2, (int64_t[]){4, n_tokens}, "near");
     while (!tables[table]) table++;
     struct engine_tensor *x = build_embedding(&b, tables[table]);
     engine_graph_set_place(b.g, b.layer->place);
     if (blocks && use == MODEL_DRAFTER_STORES) {
         build_dflash_keys(&b, d, out->hidden);
     } else {
-        x = blocks             ? build_dflash(&b, d, x)
+        x = blocks             ? build_dflash(&b, d, x, out->near)
             : p->arch->drafter ? build_eagle3(&b, x, out->hidden, use != MODEL_DRAFTER_CHAINS)
                                : build_mtp(&b, x, out->hidden);
         if (use == MODEL_DRAFTER_STORES)

@@ -60,9 +60,9 @@ bool model_drafter_fits(const struct model *drafter, const struct model *m, stru
     if (own->ends.token_embd && own->n_vocab != p->n_vocab)
         return base_fail(err, BASE_USAGE, "it has embeddings of %u tokens, not %u", own->n_vocab,
                          p->n_vocab);
-    if (!ids && own->ends.output.weight && own->ends.n_output != p->n_vocab)
-        return base_fail(err, BASE_USAGE, "it has logits of %u tokens, not %u", own->ends.n_output,
-                         p->n_vocab);
+    if (!ids && own->ends.output.weight && own->ends.output.weight->ne[1] != p->n_vocab)
+        return base_fail(err, BASE_USAGE, "it has logits of %lld tokens, not %u",
+                         (long long)own->ends.output.weight->ne[1], p->n_vocab);
     if (d->block && d->mask_id >= p->n_vocab)
         return base_fail(err, BASE_USAGE, "its mask is token %u of %u", d->mask_id, p->n_vocab);
     for (uint32_t i = 0; ids && i < d->n_ids; i++)
@@ -87,6 +87,8 @@ void model_drafter_choose(struct model_drafter *r, struct model *m, const struct
         r->reads.layer[i] = own == m ? n_layer : d->layer[i];
         r->reads.last = r->reads.last || r->reads.layer[i] == n_layer;
     }
+    for (uint32_t i = 0; i < r->n_layer; i++)
+        if (r->layer[i].near) r->near = r->layer[i].near;
     r->n_hidden = r->reads.n * p->n_embd;
     r->lag = own->params.arch->drafter != MODEL_DRAFTER_DFLASH;
     r->block = d->block < MODEL_DRAFTER_STEPS ? d->block : MODEL_DRAFTER_STEPS;
@@ -245,6 +247,11 @@ static void fill_place(const struct model_drafter *r, const struct model_drafter
         }
         if (range[1] < (int32_t)first) range[1] = (int32_t)first;
         if (range[1] >= range[2]) range[1] = range[2] - 1; /* at least to itself */
+        if (kind != MODEL_KV_FULL || !g->near) continue;
+        int32_t *near = (int32_t *)engine_input_data(g->near) + 4 * (size_t)at->t;
+        memcpy(near, range, 4 * sizeof *near);
+        if (at->position + 1 > r->near && near[1] < (int32_t)(at->position + 1 - r->near))
+            near[1] = (int32_t)(at->position + 1 - r->near);
     }
 }
 

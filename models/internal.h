@@ -26,6 +26,7 @@ struct model_drafter_graph {
     struct engine_tensor *ids, *positions; /* I32 [T] */
     struct engine_tensor *hidden;          /* F32 [T][..]: see enum model_drafter_use */
     struct model_state_inputs inputs;      /* only keys and values */
+    struct engine_tensor *near; /* I32 [T][4]: ranges of layers that attend to near positions */
     /* F32 [n][E], the drafter's own hidden states, and F32 [n][V], the logits of n draft tokens;
      * both NULL in a graph that only stores keys and values */
     struct engine_tensor *next, *logits;
@@ -149,8 +150,9 @@ struct model_drafter {
     struct model_state *state;
     struct model_reads reads;
     uint32_t n_hidden; /* numbers that are read of a position: H */
+    uint32_t near;     /* what layers with `near` attend to; 0: there are none */
     uint32_t lag;   /* the keys of a position are made of hidden states so many positions before */
-    uint32_t block; /* maximum number of tokens of a draft at once; 0: one after the other */
+    uint32_t block; /* maximum number of tokens of a draft in one run; 0: each takes a run */
     float *hidden;  /* [n_seq][MODEL_DRAFTER_ROWS][H] */
     struct model_drafter_row *row; /* [n_seq][MODEL_DRAFTER_ROWS] */
     /* [n_seq] each. `stored`: the keys and values of the positions from state->kv.draft_first up to

@@ -153,8 +153,9 @@ struct model_layer {
     uint32_t n_scale;              /* 1 if files may have out_scale, else 0 */
     struct engine_tensor *out_scale; /* [1]: factor of the layer's output; or NULL */
     bool halved;                     /* the layer's output is halved */
-    bool idle;                       /* the layer has tensors but no effect */
-    struct model_kv_shape kv;        /* set by the mixer, as is recurrent */
+    uint32_t near; /* a drafter's layer attends to so many positions, but all are kept; 0: to all */
+    bool idle;     /* the layer has tensors but no effect */
+    struct model_kv_shape kv; /* set by the mixer, as is recurrent */
     struct model_recurrent_shape recurrent;
 };
 
@@ -231,6 +232,12 @@ struct model_drafter_ends {
     bool causal; /* tokens of a block attend only to earlier ones */
 };
 
+struct model_reader;
+struct model_params;
+/* Reads the numbers of a drafter, after those of its layers' ends. */
+bool model_drafter_read(struct model_reader *r, struct model_params *p);
+extern const struct model_tensor_row model_drafter_rows[]; /* of struct model_drafter_ends */
+
 struct model_params {
     const struct model_arch *arch;
     const char *name; /* general.architecture as the table spells it */
@@ -247,7 +254,7 @@ struct model_params {
     uint32_t n_pass;            /* passes over the layers, each with its own state */
     uint32_t n_stack, n_low;    /* layers of each of two stacks, 0: there are none; runs of the low
                                    one before each of the high one (model_run_layer) */
-    uint32_t n_run;             /* layers that a token passes through, one after the other */
+    uint32_t n_run;             /* layers that a token passes through */
     bool pass_norm;             /* the output norm is applied between passes too */
     uint32_t n_draft_layer;     /* MTP layers of the file, after the others */
     uint32_t n_mtp;             /* 1: the first of them drafts tokens; the others are not used */
@@ -307,6 +314,7 @@ void model_params_free(struct model_params *p);
 typedef bool (*model_row_visit)(void *user, const struct model_tensor_row *row, const char *prefix,
                                 void *self);
 bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user);
+#define MODEL_SOURCE_PREFIX "enc." /* of an encoder's layers, before "blk." */
 /* Writes a tensor's name in the model's file: PREFIX ROW "." PART, or its alias in the
  * architecture. */
 enum { MODEL_TENSOR_NAME = 96 };

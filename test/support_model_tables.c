@@ -292,6 +292,8 @@ const struct support_fixture support_drafters[] = {
     {"eagle3-shared", "eagle3", .base = "qwen3", .n_layer = 1, .keys = "target_layers=0,1,1 target_hidden_size=64"},
     {"eagle3-recurrent", "eagle3", .base = "qwen35", .n_layer = 1, .with = "output.weight=40 d2t=40", .keys = "target_layers=1,2,3 target_hidden_size=64", .bar = 1e-9},
     {"dflash", "dflash", .base = "qwen3", .n_layer = 3, .keys = "target_layers=0,1 block_size=8 !tokenizer.ggml.mask_token_id=7"},
+    {"dflash-window", "dflash", .base = "qwen3", .n_layer = 3, .window = 6, .with = "output.weight=40 d2t=40",
+     .keys = "target_layers=1,0 attention.sliding_window_pattern=1,0,1 !tokenizer.ggml.mask_token_id=7"},
     {"dflash-own", "dflash", .base = "mimo2", .n_layer = 2, .with = "token_embd.weight output.weight=40 d2t=40 attn_sinks.weight",
      .keys = "target_layers=1,2,4 embedding_scale=1.5 attention.scale=0.3 attention.value_scale=0.7 !tokenizer.ggml.mask_token_id=9"},
     {.name = NULL},

@@ -259,8 +259,9 @@ static struct embed_text *new_text(struct embed *s, uint64_t number)
     return t;
 }
 
-/* Answers the lines before the one that failed, whose number the error then has. */
-static bool fail_line(struct embed *s, const char *name, struct base_error *err)
+/* Answers the texts before the one that failed; the error then has its file, or without one the
+ * number of its line. */
+static bool fail_line(struct embed *s, const char *file, struct base_error *err)
 {
     const struct base_error why = *err;
     struct base_error later = BASE_ERROR_INIT;
@@ -272,15 +273,15 @@ static bool fail_line(struct embed *s, const char *name, struct base_error *err)
     if (fatal || (s->n_held && !answer_held(s, &later))) return false;
     base_error_format(&why, text, sizeof text);
     *err = BASE_ERROR_INIT;
-    return base_fail(err, why.code, "%s%llu: %s", name, (unsigned long long)t->number, text);
+    if (file) return base_fail(err, why.code, "%s: %s", file, text);
+    return base_fail(err, why.code, "line %llu: %s", (unsigned long long)t->number, text);
 }
 
 static bool take_line(void *user, const char *line, size_t size, struct base_error *err)
 {
     struct embed *s = user;
     if (!s->values->lines && !s->input.too_long && cli_batch_is_blank(line, size)) return true;
-    return read_line(s, new_text(s, s->input.number), line, size, err) ||
-           fail_line(s, "line ", err);
+    return read_line(s, new_text(s, s->input.number), line, size, err) || fail_line(s, NULL, err);
 }
 
 static uint64_t done_of(const void *embedder)
@@ -322,7 +323,7 @@ static bool answer_files(struct embed *s, struct base_buffer *text, struct base_
         base_buffer_add_json(&t->id, v->arguments[i], strlen(v->arguments[i]));
         if (!cli_buffer_check(&t->id, err)) return false;
         if (!add_text(s, t, text[i].data ? text[i].data : "", text[i].size, err))
-            return fail_line(s, "file ", err);
+            return fail_line(s, v->arguments[i], err);
         const bool full = s->n_held == TEXTS_AT_ONCE || s->n_bytes > BYTES_AT_ONCE;
         if ((full || i + 1 == v->n_arguments) && !answer_held(s, err)) return false;
     }

@@ -148,12 +148,12 @@ static bool cmd_rerank(struct cli_values *values, struct base_error *err)
     struct rerank s = {.query = BASE_BUFFER_INIT};
     struct cli_ranked lines = {0};
     if (values->prompt) cli_input_add(&values->request, values->prompt, &s.query);
-    bool ok =
-        (values->prompt ? cli_buffer_check(&s.query, err)
-                        : base_fail(err, BASE_USAGE, "no query: infer rerank QUERY < LINES")) &&
-        cli_ranked_read(&lines, values, "rerank", err) &&
-        cli_embed_open(&s.e, values, "rank", NULL, err) && find_template(&s, err) &&
-        find_separator(&s, err);
+    bool ok = (values->prompt && *values->prompt
+                   ? cli_buffer_check(&s.query, err)
+                   : base_fail(err, BASE_USAGE, "no query: infer rerank QUERY < LINES")) &&
+              cli_ranked_read(&lines, values, "rerank", err) &&
+              cli_embed_open(&s.e, values, "rank", NULL, err) && find_template(&s, err) &&
+              find_separator(&s, err);
     if (ok && !values->no_sandbox) cli_sandbox_close(cli_gpu_allows(values));
     ok = ok && cli_ranked_run(&lines, &s.e, add_line, score_of, &s, err) &&
          cli_ranked_write(&lines, values, err);

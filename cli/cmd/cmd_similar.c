@@ -125,7 +125,7 @@ static bool embed_query(struct similar *s, struct base_error *err)
 static bool find(struct similar *s, const struct cli_values *v, struct cli_ranked *lines,
                  struct base_error *err)
 {
-    if (!v->prompt && !v->output)
+    if (v->prompt ? !*v->prompt : !v->output)
         return base_fail(err, BASE_USAGE, "no query: infer similar QUERY < LINES");
     if (!(v->index ? map_index(s, v->index, err) : cli_ranked_read(lines, v, "similar", err)) ||
         !cli_embed_open(&s->e, v, NULL, v->index || v->output ? s->hash : NULL, err) ||

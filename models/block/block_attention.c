@@ -283,6 +283,10 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
         !read_scores(r, p, a) || !read_relative(r, p, l->index, a) ||
         !read_indexer(r, p, l->index, a))
         return false;
+    if (p->arch->drafter) { /* its layers share the slots of another model's */
+        l->near = window;
+        window = 0;
+    }
     a->kind = window ? MODEL_KV_SLIDING : MODEL_KV_FULL;
     if (!read_sharing(r, p, l->index, a)) return false;
     a->n_embd = p->n_embd;

@@ -96,9 +96,7 @@ QUANT_INLINE float32x4_t block32_arm_isum(const struct block32_arm_type *type,
     const int32x4_t first =
         vreinterpretq_s32_u64(vcombine_u64(vcreate_u64((uint32_t)start), vcreate_u64(0)));
     EACH (r, 4) {
-        const int8x16x2_t code = block32_arm_codes_at(&raw, block[r], s);
-        sum[r] = first;
-        EACH (i, 2) sum[r] = arm_dot(sum[r], code.val[i], x[i]);
+        sum[r] = arm_dot_pair(first, block32_arm_codes_at(&raw, block[r], s), x, subtract);
     }
     return vsubq_f32(vreinterpretq_f32_s32(arm_lane_sums(sum)),
                      vreinterpretq_f32_s32(vdupq_n_s32(BLOCK32_ARM_START)));

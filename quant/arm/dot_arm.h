@@ -31,6 +31,23 @@ QUANT_INLINE int32x4_t arm_dot(int32x4_t acc, int8x16_t code, int8x16_t q)
 #endif
 }
 
+/* acc + products of 32 elements. `is_small`: codes are at most 63 in magnitude, so that four
+ * products are added in 16 bits. */
+QUANT_INLINE int32x4_t arm_dot_pair(int32x4_t acc, int8x16x2_t code, const int8x16_t q[2],
+                                    bool is_small)
+{
+#ifndef __ARM_FEATURE_DOTPROD
+    if (is_small) {
+        int16x8_t four = vmull_s8(vget_low_s8(code.val[0]), vget_low_s8(q[0]));
+        four = vmlal_high_s8(four, code.val[0], q[0]);
+        four = vmlal_s8(four, vget_low_s8(code.val[1]), vget_low_s8(q[1]));
+        return vpadalq_s16(acc, vmlal_high_s8(four, code.val[1], q[1]));
+    }
+#endif
+    (void)is_small;
+    return arm_dot(arm_dot(acc, code.val[0], q[0]), code.val[1], q[1]);
+}
+
 /* Bytes 4i .. 4i + 3 of v in each word. */
 QUANT_INLINE int8x16_t arm_word(int8x16_t v, int i)
 {

@@ -66,7 +66,7 @@ begin drafts_of_a_drafter_change_no_byte
 # drafter NAME TENSORS KEYS: a drafter for $tiny.
 drafter() { make "$work/$1.gguf" arch=eagle3 tokens=bpe with="$2" keys="target_hidden_size=64 $3"; }
 drafter eagle3 'output.weight=40 d2t=40' target_layers=0,2,3
-make "$work/dflash.gguf" arch=dflash tokens=bpe layers=2 keys='target_layers=0,2 !tokenizer.ggml.mask_token_id=9'
+make "$work/dflash.gguf" arch=dflash tokens=bpe layers=2 with=token_embd.weight keys='target_layers=0,2 !tokenizer.ggml.mask_token_id=9'
 for command in 'run --raw' 'run --raw --plan' 'chat --commands --template chatml'; do
     # shellcheck disable=SC2086
     set -- $command -m "$tiny" -s 1 --temp 0.3

@@ -111,6 +111,11 @@ printf '%s\n' short "$long" x >"$lines"
 with_lines embed --lines
 status 5
 err_line '^infer: line 2: the text has [0-9]+ tokens and the model reads 32: --truncate cuts it, --chunk 32,4'
+printf '%s\n' "$long" >"$work/much"
+infer embed "$work/one" "$work/much"
+status 5
+err_line "^infer: $work/much: the text has [0-9]+ tokens"
+out_like "\"id\":\"$work/one\""
 with_lines embed --lines --truncate
 status 0
 [ "$(grep -c '"tokens":32' "$work/out")" -eq 1 ] || bad 'not cut to 32 tokens'
@@ -195,8 +200,15 @@ status 5
 err_line '^infer: line 1: query and line have [0-9]+ tokens and the model reads 48: --truncate'
 with_lines rerank -m "$work/bge-ranker.gguf" 'q?' --truncate
 status 0
-infer rerank
-status 2
+for no_query in 'rerank' "similar --index $work/index"; do
+    # shellcheck disable=SC2086
+    infer $no_query
+    status 2
+    # shellcheck disable=SC2086
+    infer $no_query ''
+    status 2
+    err_line 'no query: infer '
+done
 
 begin similar_lines_and_their_index
 printf 'one\ntwo words\n\none\nthree\n' >"$lines"

@@ -239,7 +239,7 @@ TARGET INLINE void multiply_steps(int64_t n, const float *w, const float *x, til
     }
 }
 
-/* The same to sums in memory. */
+/* Adds n steps to sums in memory. */
 TARGET INLINE void add_steps(bool first, int64_t n, const float *w, const float *x,
                              __m512 (*sums)[COLS])
 {
