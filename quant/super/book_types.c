@@ -20,11 +20,15 @@
 
 /* ---- Encoders ---- */
 
-/* The grids of the books. */
-#define GRID(NAME, BOOK, N, FIRST, STEP, TRIALS)                                                   \
-    .low = quant_codebook_##BOOK[0], .high = quant_codebook_##BOOK[(N)-1],                         \
-    .codebook = quant_codebook_##BOOK, .n_values = (N), .shift = super_book_##BOOK.shift,          \
-    .first = (FIRST), .step = (STEP), .n_trials = (TRIALS)
+/* The grids of the books, with the ends and the shift of each. */
+#define GRID(BOOK, N, LOW, HIGH, SHIFT)                                                            \
+    .codebook = quant_codebook_##BOOK, .n_values = (N), .low = (LOW), .high = (HIGH),              \
+    .shift = (SHIFT)
+#define GRID_iq2 GRID(iq2, 4, -31, 17, 5), .first = -3.0f, .step = 2.5f, .n_trials = 8
+#define GRID_iq3 GRID(iq3, 8, -63, 47, 4), .first = -8.0f, .step = 3.0f, .n_trials = 7
+#define GRID_iq4 GRID(iq4, 16, -127, 113, 4), .first = -9.0f, .step = 4.0f, .n_trials = 6
+#define GRID_iq5 GRID(iq5, 32, -126, 121, 2), .first = -6.0f, .step = 2.5f, .n_trials = 6
+#define GRID_iq6 GRID(iq6, 64, -127, 121, 1), .first = -4.0f, .step = 2.0f, .n_trials = 5
 
 static void put_nibbles_16(const uint8_t code[SUPER_LEN], uint8_t q[128])
 {
@@ -208,20 +212,19 @@ static void iq4_kss_pack(const struct quant_fit_super *fit, void *block)
     }
 }
 
-#define ENCODE(NAME, BOOK, N, FIRST, STEP, TRIALS, MIN_SCALE, ODD, ...)                            \
-    static const struct quant_fit_grid NAME##_grid = {GRID(NAME, BOOK, N, FIRST, STEP, TRIALS),    \
-                                                      .odd_scale = (ODD)};                         \
+#define ENCODE(NAME, BOOK, MIN_SCALE, ODD, ...)                                                    \
+    static const struct quant_fit_grid NAME##_grid = {GRID_##BOOK, .odd_scale = (ODD)};            \
     SUPER_FIT_ENCODE(NAME, .grid = &NAME##_grid, .min_scale = (MIN_SCALE), __VA_ARGS__)
-ENCODE(iq2_k, iq2, 4, -3.0f, 2.5f, 8, -8, false)
-ENCODE(iq3_k, iq3, 8, -8.0f, 3.0f, 7, -31, true)
-ENCODE(iq4_k, iq4, 16, -9.0f, 4.0f, 6, -32, false)
-ENCODE(iq5_k, iq5, 32, -6.0f, 2.5f, 6, -32, false)
-ENCODE(iq6_k, iq6, 64, -4.0f, 2.0f, 5, -128, false)
-ENCODE(iq2_ks, iq2, 4, -3.0f, 2.5f, 8, -16, false)
-ENCODE(iq3_ks, iq3, 8, -8.0f, 3.0f, 7, -16, false)
-ENCODE(iq4_ks, iq4, 16, -9.0f, 4.0f, 6, -127, true)
-ENCODE(iq5_ks, iq5, 32, -6.0f, 2.5f, 6, -127, true)
-ENCODE(iq4_kss, iq4, 16, -9.0f, 4.0f, 6, -127, true, .correct = iq4_kss_correct)
+ENCODE(iq2_k, iq2, -8, false)
+ENCODE(iq3_k, iq3, -31, true)
+ENCODE(iq4_k, iq4, -32, false)
+ENCODE(iq5_k, iq5, -32, false)
+ENCODE(iq6_k, iq6, -128, false)
+ENCODE(iq2_ks, iq2, -16, false)
+ENCODE(iq3_ks, iq3, -16, false)
+ENCODE(iq4_ks, iq4, -127, true)
+ENCODE(iq5_ks, iq5, -127, true)
+ENCODE(iq4_kss, iq4, -127, true, .correct = iq4_kss_correct)
 
 /* ---- Rows ---- */
 

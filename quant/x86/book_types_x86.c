@@ -268,16 +268,14 @@ SUPER_AVX512 void iq2_kl_codes(const uint8_t *const two[2], __m512i code[8])
 
 /* ---- Kernels ---- */
 
-#define BY_ONE(NAME, HEAD, BITS, SHIFT, ORDER, ONE_SCALE)                                          \
-    BOOK_KERNELS(NAME, HEAD, BITS, SHIFT, ORDER, NAME##_heads_by_one, ONE_SCALE)
-BY_ONE(iq2_k, super_codes_first, iq2_k_bits, 5, book_order_pair, false)
-BY_ONE(iq3_k, super_codes_first, iq3_k_bits, 4, book_order_pair, false)
+BOOK_KERNELS_BY_ONE(iq2_k, super_codes_first, iq2_k_bits, 5, book_order_pair, false)
+BOOK_KERNELS_BY_ONE(iq3_k, super_codes_first, iq3_k_bits, 4, book_order_pair, false)
 BOOK_KERNELS(iq4_k, super_codes_first, iq4_k_bits, 4, book_order_nibble_16, book_heads_6, false)
 BOOK_KERNELS(iq5_k, super_codes_first, iq5_k_bits, 2, book_order_nibble_32, book_heads_6, false)
-BY_ONE(iq6_k, super_codes_first, iq6_k_bits, 1, book_order_nibble_32, false)
-BY_ONE(iq2_ks, NULL, iq2_ks_bits, 5, book_order_pair, false)
-BY_ONE(iq3_ks, NULL, iq3_ks_bits, 4, book_order_pair, false)
+BOOK_KERNELS_BY_ONE(iq6_k, super_codes_first, iq6_k_bits, 1, book_order_nibble_32, false)
+BOOK_KERNELS_BY_ONE(iq2_ks, NULL, iq2_ks_bits, 5, book_order_pair, false)
+BOOK_KERNELS_BY_ONE(iq3_ks, NULL, iq3_ks_bits, 4, book_order_pair, false)
 BOOK_KERNELS(iq4_ks, NULL, iq4_ks_bits, 4, book_order_nibble_16, book_heads_7, true)
 BOOK_KERNELS(iq5_ks, NULL, iq5_ks_bits, 2, book_order_nibble_32, book_heads_7, false)
-BY_ONE(iq4_kss, NULL, iq4_kss_bits, 4, book_order_nibble_16, true)
-BY_ONE(iq2_kl, NULL, NULL, 0, book_order_kl, true)
+BOOK_KERNELS_BY_ONE(iq4_kss, NULL, iq4_kss_bits, 4, book_order_nibble_16, true)
+BOOK_KERNELS_BY_ONE(iq2_kl, NULL, NULL, 0, book_order_kl, true)

@@ -427,7 +427,7 @@ SUPER_AVX512 void book_products(int n, const struct super_layout *layout,
 
 /* Defines the kernels of a type from NAME_scales, NAME_values and NAME_codes. HEAD: of
  * super_codes_unpack; BITS: NAME_bits or NULL; SHIFT: the book's; ORDER: of NAME_codes; HEADS: a
- * function of four super-blocks, or NAME_heads_by_one; ONE_SCALE: of struct book_kernel. */
+ * function that reads four super-blocks; ONE_SCALE: of struct book_kernel. */
 #define BOOK_KERNELS(NAME, HEAD, BITS, SHIFT, ORDER, HEADS, ONE_SCALE)                             \
     SUPER_DECODE_AVX2(NAME)                                                                        \
     SUPER_AVX2 __m256i NAME##_even_odd(const void *block)                                          \
@@ -460,11 +460,6 @@ SUPER_AVX512 void book_products(int n, const struct super_layout *layout,
     {                                                                                              \
         book_column(&(ORDER), q, sum, c);                                                          \
     }                                                                                              \
-    SUPER_AVX512 void NAME##_heads_by_one(const uint8_t *const block[SUPER_STEP],                  \
-                                          struct book_heads *heads)                                \
-    {                                                                                              \
-        book_heads_by_one(&NAME##_layout, NAME##_scales, BITS, block, heads);                      \
-    }                                                                                              \
     SUPER_AVX512 void NAME##_products(int n, const uint8_t *const block[SUPER_STEP],               \
                                       const struct super_column *c, struct super_step *step)       \
     {                                                                                              \
@@ -477,5 +472,14 @@ SUPER_AVX512 void book_products(int n, const struct super_layout *layout,
         [CPU_AVX2] = {SUPER_MEMBERS_AVX2(NAME)},                                                   \
         [CPU_AVX512] = {SUPER_GEMV_MEMBERS(NAME)},                                                 \
     };
+
+/* Defines them with heads that are read one by one. */
+#define BOOK_KERNELS_BY_ONE(NAME, HEAD, BITS, SHIFT, ORDER, ONE_SCALE)                             \
+    SUPER_AVX512 void NAME##_heads_by_one(const uint8_t *const block[SUPER_STEP],                  \
+                                          struct book_heads *heads)                                \
+    {                                                                                              \
+        book_heads_by_one(&NAME##_layout, NAME##_scales, BITS, block, heads);                      \
+    }                                                                                              \
+    BOOK_KERNELS(NAME, HEAD, BITS, SHIFT, ORDER, NAME##_heads_by_one, ONE_SCALE)
 
 #endif

@@ -254,7 +254,7 @@ SUPER_AVX512 void iq4_kt_codes(const uint8_t *const two[2], __m512i code[8])
 
 /* ---- Kernels ---- */
 
-BOOK_KERNELS(iq1_kt, NULL, NULL, 0, book_order_plain, iq1_kt_heads_by_one, false)
-BOOK_KERNELS(iq2_kt, NULL, NULL, 0, book_order_plain, iq2_kt_heads_by_one, false)
-BOOK_KERNELS(iq3_kt, NULL, NULL, 0, book_order_plain, iq3_kt_heads_by_one, false)
-BOOK_KERNELS(iq4_kt, NULL, NULL, 0, book_order_halves, iq4_kt_heads_by_one, false)
+BOOK_KERNELS_BY_ONE(iq1_kt, NULL, NULL, 0, book_order_plain, false)
+BOOK_KERNELS_BY_ONE(iq2_kt, NULL, NULL, 0, book_order_plain, false)
+BOOK_KERNELS_BY_ONE(iq3_kt, NULL, NULL, 0, book_order_plain, false)
+BOOK_KERNELS_BY_ONE(iq4_kt, NULL, NULL, 0, book_order_halves, false)
