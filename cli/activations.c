@@ -147,6 +147,7 @@ static bool read_layers(struct cli_activations *a, const struct gguf_file *file,
                         struct base_error *err)
 {
     struct gguf_str is = {NULL, 0};
+    uint64_t n_known = 0;
     if (!gguf_get_str(file, "general.type", &is, err)) return false;
     if (!is.data || !gguf_str_is(is, type))
         return base_fail(err, BASE_USAGE, "no counts of activations (imatrix --activations)");
@@ -159,8 +160,11 @@ static bool read_layers(struct cli_activations *a, const struct gguf_file *file,
             return base_fail(err, BASE_USAGE, "%s is no list of counts", name);
         if (!add_layer(a, i, t->ne[0], err)) return false;
         memcpy(a->layer[i].count, t->data, t->ne[0] * sizeof(int32_t));
+        n_known++;
     }
-    return a->n > 0 || base_fail(err, BASE_USAGE, "has no layer of the model");
+    if (n_known < gguf_tensor_count(file))
+        return base_fail(err, BASE_USAGE, "counts of a model with other layers");
+    return a->n > 0 || base_fail(err, BASE_USAGE, "has no counts");
 }
 
 bool cli_activations_read(struct cli_activations *a, const char *path, uint32_t n_layers,

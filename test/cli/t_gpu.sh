@@ -187,6 +187,10 @@ done
 gpu logits -m "$work/m.gguf" -p abc -o "$work/logits" --gpu all --cpu-cold "$work/cold"
 status 2
 err_line 'blk.0.ffn_[a-z]*.weight has 32 rows, but 1024 activations were counted$'
+"$make_model" "$work/short.gguf" arch=arcee layers=2 embd=64 ff=1024 type=Q4_0 tokens=bpe || exit 1
+gpu logits -m "$work/short.gguf" -p abc -o "$work/logits" --gpu all --cpu-cold "$work/cold"
+status 2
+err_line 'cold: counts of a model with other layers$'
 infer logits $m -p abc -o "$work/logits" --cpu-cold "$work/cold"
 status 2
 "$make_adapter" "$work/relu.gguf" "$work/d.gguf" rank=4 || bad 'no adapter'
