@@ -24,7 +24,7 @@ void support_generate_open_with(struct support_generate *s, const char *arch, in
     engine.n_threads = n_threads;
     session.n_seq = n_seq;
     session.n_ctx = n_ctx;
-    s->n_vocab = m.n_vocab;
+    *s = (struct support_generate){.n_vocab = m.n_vocab};
     if (!support_model_write(&m, path, &err)) fail_msg("%s: %s", arch, err.text);
     s->file = gguf_open(path, &err);
     unlink(path);

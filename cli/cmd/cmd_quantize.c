@@ -717,10 +717,10 @@ const struct cli_command cli_command_quantize = {
     .effect = "convert a model's weights to another type",
     .about = "Converts the matrices of a model to TYPE: a mix that uses more bits for\n"
              "sensitive tensors, with --pure one type throughout; COPY converts nothing.\n"
-             "--target-size and --target-bpw choose a type for each tensor by its measured\n"
-             "error. Norms and other vectors are unchanged. Where a type's block does not\n"
-             "divide a row, the nearest that fits is used (-v). Without OUT.gguf the file is\n"
-             "written beside IN.gguf, with TYPE in its name, and its path is printed.",
+             "--target-size and --target-bpw choose each tensor's type by measured error.\n"
+             "Vectors are unchanged. Where a type's block does not divide a row, the nearest\n"
+             "that fits is used (-v). Without OUT.gguf the file is written beside IN.gguf,\n"
+             "with TYPE in its name, and its path is printed.",
     .min_arguments = 1,
     .max_arguments = 3,
     .takes = {"FILE", "FILE", "TYPE"},
