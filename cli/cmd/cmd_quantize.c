@@ -719,8 +719,7 @@ const struct cli_command cli_command_quantize = {
              "sensitive tensors, with --pure one type throughout; COPY converts nothing.\n"
              "--target-size and --target-bpw choose each tensor's type by measured error.\n"
              "Vectors are unchanged. Where a type's block does not divide a row, the nearest\n"
-             "that fits is used (-v). Without OUT.gguf the file is written beside IN.gguf,\n"
-             "with TYPE in its name, and its path is printed.",
+             "that fits is used (-v). Without OUT.gguf: beside IN.gguf, the path is printed.",
     .min_arguments = 1,
     .max_arguments = 3,
     .takes = {"FILE", "FILE", "TYPE"},
