@@ -51,9 +51,13 @@ bool model_drafter_fits(const struct model *drafter, const struct model *m, stru
     const bool borrows = !own->ends.output.weight || !own->ends.token_embd;
     if (p->n_hyper || p->ends.n_streams || p->n_source || p->bidirectional || p->arch->encoder)
         return base_fail(err, BASE_USAGE, "it drafts for no model of architecture %s", p->name);
-    if (d->n_embd_read != p->n_embd || (borrows && own->n_embd != p->n_embd))
+    if (d->n_embd_read != p->n_embd)
         return base_fail(err, BASE_USAGE, "it is for hidden states of %u numbers, not %u",
                          d->n_embd_read, p->n_embd);
+    if (borrows && own->n_embd != p->n_embd)
+        return base_fail(err, BASE_USAGE,
+                         "it lacks embeddings or an output of its %u numbers, not %u", own->n_embd,
+                         p->n_embd);
     for (uint32_t i = 0; i < d->n_read; i++)
         if (d->layer[i] > n_layer)
             return base_fail(err, BASE_USAGE, "it reads layer %u of %u", d->layer[i], n_layer);

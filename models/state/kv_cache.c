@@ -585,7 +585,10 @@ static bool move_kind(const struct model_state *s, enum model_kv_kind kind, cons
     for (uint32_t i = 0; i < s->kv.n_layer; i++) {
         const struct model_kv_layer *layer = &s->kv.layer[i];
         const uint32_t from_here = of_layer(s, i, p, draft_first).first;
-        if (has_part(layer, kind, MODEL_KV_KEYS) && from_here < first) first = from_here;
+        /* Blocks may have only keys of an indexer. */
+        const bool has =
+            has_part(layer, kind, MODEL_KV_KEYS) || has_part(layer, kind, MODEL_KV_INDEX);
+        if (has && from_here < first) first = from_here;
     }
     for (uint32_t block = first / BLOCK * BLOCK; block < p.end; block += BLOCK)
         for (uint32_t i = 0; i < s->kv.n_layer; i++) {

@@ -347,6 +347,21 @@ for name in new prefix new.1-0.part prefix.part; do
     rm -r "$dir/$name" "$work/target"
 done
 
+begin keys_of_blocks_are_stored_from_the_first_on
+blocks=$(printf 'one two three four %.0s' $(seq 9)) # more than 32 blocks of 4 tokens
+for arch in deepseek4 glm5-next qwen4exp; do
+    "$make_model" "$work/kind.gguf" arch=$arch tokens=bpe || bad "no $arch"
+    rm -rf "$dir"
+    for how in '' "--cache $dir" "--cache $dir"; do
+        infer run -m "$work/kind.gguf" --json -p "$blocks" -n 6 --temp 0 --ignore-eos $how
+        status 0
+        ids
+        [ "$how" ] || want=$got
+        same_answer
+    done
+    cached some
+done
+
 begin each_turn_of_a_conversation_uses_the_cache
 printf 'hello you\n/undo\nhow are you\nand now\n/undo\nonce more\n' >"$work/lines"
 rm -rf "$dir"

@@ -105,6 +105,7 @@ begin a_drafter_for_another_model_is_refused
 drafter far '' target_layers=0,2,4
 drafter writes output.weight=40 target_layers=0,2,3
 make "$work/wide.gguf" arch=eagle3 keys='target_hidden_size=96 target_layers=0,2,3'
+make "$work/narrow.gguf" arch=eagle3 tokens=bpe embd=32 with='output.weight=40 d2t=40' keys='target_hidden_size=64 target_layers=0,2,3'
 make "$work/embeds.gguf" arch=eagle3 vocab=310 with=token_embd.weight keys='target_hidden_size=64 target_layers=0,2,3'
 make "$work/mask.gguf" arch=dflash tokens=bpe layers=1 keys='target_layers=0,2 !tokenizer.ggml.mask_token_id=300'
 make "$work/spm.gguf" arch=eagle3 tokens=spm vocab=317 keys='target_hidden_size=64 target_layers=0,2,3'
@@ -115,6 +116,7 @@ while read -r name message; do
 done <<'END'
 far is not for this model: it reads layer 4 of 3
 wide is not for this model: it is for hidden states of 96 numbers, not 64
+narrow is not for this model: it lacks embeddings or an output of its 32 numbers, not 64
 embeds is not for this model: it has embeddings of 310 tokens, not 300
 mask is not for this model: its mask is token 300 of 300
 spm has a different vocabulary from the model: token 0 differs
