@@ -11,9 +11,9 @@
  * - Tokens that are looked up in the text take no time, and p depends on the length of the match.
  *   It is measured without a draft, too, by the token that a look-up would have drafted.
  * - Drafts of a smaller model or a drafter (an MTP layer, or one in a file of its own) take time.
- * The first one is a single token, if right tokens could repay it at all. If drafts do not repay
- * it, drafting pauses, longer each time, also from text to text. A drafter drafts where a look-up
- * is not expected to gain. */
+ *   The first one is a single token, if right tokens could repay it at all. If drafts do not repay
+ *   it, drafting pauses, longer each time, also from text to text. A drafter drafts where a look-up
+ *   is not expected to gain. */
 #include "generate/draft.h"
 #include "base/clock.h"
 #include "generate/ngram.h"
@@ -29,8 +29,7 @@ enum { MAX_NEW = 8 }; /* a batch with more new ids is a prompt, which has no dra
 static const double usual_cost[N_SIZES] = {1, 1.3, 1.45, 1.7, 2.1, 3};
 /* The share of right tokens after matches of 3, 4, 5 to 8, 9 to 16, 17 to 31, 32 ids. */
 static const double usual_right[N_LENGTHS] = {0.3, 0.4, 0.5, 0.7, 0.8, 0.9};
-/* The initial share of right tokens among evaluated drafts (a smaller model's or a drafter's).
- */
+/* The initial share of right tokens among evaluated drafts (a smaller model's or a drafter's). */
 static const double USUAL_MODEL_RIGHT = 0.7;
 static const double MIN_GAIN = 1.04; /* the smallest expected gain of a draft that is evaluated */
 

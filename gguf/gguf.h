@@ -150,6 +150,8 @@ const struct gguf_kv *gguf_override_at(const struct gguf_file *file, uint64_t in
  * indexes every string array. */
 struct gguf_str gguf_array_str(const struct gguf_file *file, const struct gguf_kv *kv,
                                uint64_t index);
+/* Whether kv, which may be NULL, is an array whose items gguf_array_int reads. */
+bool gguf_is_integers(const struct gguf_kv *kv);
 /* Any integer or bool item as int64_t (u64 above INT64_MAX saturates), any number as double. */
 int64_t gguf_array_int(const struct gguf_kv *kv, uint64_t index);
 double gguf_array_num(const struct gguf_kv *kv, uint64_t index);

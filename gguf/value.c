@@ -5,6 +5,12 @@
 #include "gguf/bytes.h"
 #include "gguf/part.h"
 
+bool gguf_is_integers(const struct gguf_kv *kv)
+{
+    return kv && kv->kind == GGUF_ARRAY &&
+           (gguf_kind_is_integer(kv->item) || kv->item == GGUF_BOOL);
+}
+
 int64_t gguf_array_int(const struct gguf_kv *kv, uint64_t index)
 {
     if (index >= kv->count) return 0;

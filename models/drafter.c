@@ -16,7 +16,7 @@
  * - Keys and values are more layers of the cache: they are forked, truncated and saved with the
  *   others. They are computed for many positions at once: before a draft, before a sequence is
  *   saved, and when MODEL_DRAFTER_PENDING of them are missing. So a text without drafts costs
- * almost nothing more.
+ *   almost nothing more.
  * - Hidden states are kept for the positions without keys and values, and for some earlier ones,
  *   because rejected drafts truncate the sequence. Zeros replace one that is not kept: this can
  *   make a draft worse, but never changes the text.

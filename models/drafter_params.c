@@ -7,8 +7,7 @@ static bool read_reads(struct model_reader *r, struct model_drafter_ends *d)
 {
     static const char key[] = "target_layers";
     const struct gguf_kv *kv = gguf_kv_find(r->file, model_reader_key(r, key));
-    if (!kv || kv->kind != GGUF_ARRAY || kv->item == GGUF_STRING || kv->item == GGUF_F32 ||
-        kv->item == GGUF_F64 || kv->count == 0 || kv->count > MODEL_READS_MAX)
+    if (!gguf_is_integers(kv) || kv->count == 0 || kv->count > MODEL_READS_MAX)
         return model_reader_fail(r, key, "an array of 1 to %d layers was expected",
                                  MODEL_READS_MAX);
     for (uint32_t i = 0; i < kv->count; i++) {

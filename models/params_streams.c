@@ -49,9 +49,7 @@ static bool read_hyper(struct model_reader *r, struct model_params *p)
 static const struct gguf_kv *read_integers(struct model_reader *r, const char *name, uint32_t n)
 {
     const struct gguf_kv *kv = gguf_kv_find(r->file, model_reader_key(r, name));
-    if (kv && kv->kind == GGUF_ARRAY && kv->count >= n && kv->item != GGUF_STRING &&
-        kv->item != GGUF_F32 && kv->item != GGUF_F64)
-        return kv;
+    if (gguf_is_integers(kv) && kv->count >= n) return kv;
     model_reader_fail(r, name, "an array of %u integers was expected", n);
     return NULL;
 }

@@ -69,8 +69,7 @@ bool model_read_layer_u32(struct model_reader *r, const char *name, enum model_n
 {
     const struct gguf_kv *kv = gguf_kv_find(r->file, model_reader_key(r, name));
     if (!kv || kv->kind != GGUF_ARRAY) return model_read_u32(r, name, need, min, max, out);
-    if (kv->item == GGUF_STRING || kv->item == GGUF_F32 || kv->item == GGUF_F64 ||
-        kv->count < r->n_layer)
+    if (!gguf_is_integers(kv) || kv->count < r->n_layer)
         return model_reader_fail(r, name, "an array of %u integers was expected", r->n_layer);
     const int64_t value = gguf_array_int(kv, item_of(kv, layer));
     if (value < min || value > max)
@@ -87,8 +86,7 @@ bool model_read_layer_flag(struct model_reader *r, const char *name, uint32_t la
     *is_array = kv && kv->kind == GGUF_ARRAY;
     *out = false;
     if (!*is_array) return true;
-    if (kv->item == GGUF_STRING || kv->item == GGUF_F32 || kv->item == GGUF_F64 ||
-        kv->count < r->n_layer)
+    if (!gguf_is_integers(kv) || kv->count < r->n_layer)
         return model_reader_fail(r, name, "an array of %u booleans was expected", r->n_layer);
     *out = gguf_array_int(kv, item_of(kv, layer)) != 0;
     return true;

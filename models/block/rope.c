@@ -121,8 +121,7 @@ static bool read_sections(struct model_reader *r, int section[4])
     const struct gguf_kv *kv =
         gguf_kv_find(r->file, model_reader_key(r, "rope.dimension_sections"));
     if (!kv) return true;
-    if (kv->kind != GGUF_ARRAY || kv->item == GGUF_STRING || kv->item == GGUF_F32 ||
-        kv->item == GGUF_F64)
+    if (!gguf_is_integers(kv))
         return model_reader_fail(r, "rope.dimension_sections", "not a list of integers");
     for (uint64_t i = 0; i < 4 && i < kv->count; i++) {
         const int64_t size = gguf_array_int(kv, i);
