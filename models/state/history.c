@@ -29,26 +29,6 @@ static struct model_past *past_of(const struct model_state *s, uint32_t seq)
     return s->history.past + (size_t)seq * s->n_ctx;
 }
 
-/* fill_inputs stores ids: only then are they known. */
-static void append(struct model_state *s, uint32_t seq, uint32_t n)
-{
-    (void)s;
-    (void)seq;
-    (void)n;
-}
-
-static uint32_t held(const struct model_state *s, uint32_t seq, uint32_t length)
-{
-    (void)s;
-    (void)seq;
-    return length;
-}
-
-static void truncate_history(struct model_state *s, uint32_t seq, uint32_t length)
-{
-    append(s, seq, length);
-}
-
 static void fork_history(struct model_state *s, uint32_t from, uint32_t to, uint32_t length)
 {
     if (s->history.past) memcpy(past_of(s, to), past_of(s, from), length * sizeof *s->history.past);
@@ -129,33 +109,11 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
 
 /* ---- Saving and loading ---- */
 
-static void outline(const struct model_state *s, uint32_t seq, struct model_state_outline *o)
-{
-    (void)s;
-    (void)seq;
-    (void)o;
-}
-
-static uint32_t loadable(const struct model_state *s, const struct model_state_outline *o,
-                         uint32_t length)
-{
-    (void)s;
-    (void)o;
-    return length;
-}
-
 static bool save(const struct model_state *s, uint32_t seq, const struct model_sink *to,
                  struct base_error *err)
 {
     return !s->history.past ||
            to->write(to->user, past_of(s, seq), s->length[seq] * sizeof *s->history.past, err);
-}
-
-static void make_room(struct model_state *s, uint32_t seq, uint32_t length,
-                      const struct model_state_outline *o)
-{
-    (void)o;
-    append(s, seq, length);
 }
 
 static bool load(struct model_state *s, uint32_t seq, uint32_t length,
@@ -168,17 +126,12 @@ static bool load(struct model_state *s, uint32_t seq, uint32_t length,
            model_state_skip(from, (o->length - length) * size, err);
 }
 
+/* No append: fill_inputs stores ids, which are not known before. */
 const struct model_state_kind model_state_history = {.name = "history",
                                                      .init = init,
                                                      .free = free_history,
-                                                     .append = append,
-                                                     .held = held,
-                                                     .truncate = truncate_history,
                                                      .fork = fork_history,
                                                      .add_inputs = add_inputs,
                                                      .fill_inputs = fill_inputs,
-                                                     .outline = outline,
-                                                     .loadable = loadable,
                                                      .save = save,
-                                                     .make_room = make_room,
                                                      .load = load};

@@ -109,7 +109,8 @@ void model_state_begin(struct model_state *s)
 uint32_t model_state_append(struct model_state *s, uint32_t seq, uint32_t n)
 {
     const uint32_t position = s->length[seq];
-    EACH (kind) kind->append(s, seq, n);
+    EACH (kind)
+        if (kind->append) kind->append(s, seq, n);
     s->length[seq] += n;
     return position;
 }
@@ -121,7 +122,8 @@ static uint32_t held(const struct model_state *s, uint32_t seq, uint32_t length)
     uint32_t before;
     do {
         before = length;
-        EACH (kind) length = kind->held(s, seq, length);
+        EACH (kind)
+            if (kind->held) length = kind->held(s, seq, length);
     } while (length != before);
     return length;
 }
@@ -130,7 +132,8 @@ uint32_t model_state_truncate(struct model_state *s, uint32_t seq, uint32_t leng
 {
     if (length >= s->length[seq]) return s->length[seq];
     length = held(s, seq, length);
-    EACH (kind) kind->truncate(s, seq, length);
+    EACH (kind)
+        if (kind->truncate) kind->truncate(s, seq, length);
     s->length[seq] = length;
     return length;
 }
@@ -152,7 +155,8 @@ bool model_state_save(const struct model_state *s, uint32_t seq, const struct mo
                       struct base_error *err)
 {
     struct model_state_outline o = {.length = s->length[seq]};
-    EACH (kind) kind->outline(s, seq, &o);
+    EACH (kind)
+        if (kind->outline) kind->outline(s, seq, &o);
     bool ok = to->write(to->user, &o, sizeof o, err);
     EACH (kind) ok = ok && kind->save(s, seq, to, err);
     return ok;
@@ -169,7 +173,8 @@ static uint32_t loadable(const struct model_state *s, const struct model_state_o
         if (o->snapshot[i] > o->length || o->snapshot[i] <= (i ? o->snapshot[i - 1] : 0)) return 0;
     do {
         before = length;
-        EACH (kind) length = kind->loadable(s, o, length);
+        EACH (kind)
+            if (kind->loadable) length = kind->loadable(s, o, length);
     } while (length != before);
     return length;
 }
@@ -207,7 +212,8 @@ uint32_t model_state_load(struct model_state *s, uint32_t seq, uint32_t least, u
     const uint32_t length = loadable(s, &o, most);
     if (length == 0 || length < least) return 0;
     model_state_truncate(s, seq, 0);
-    EACH (kind) kind->make_room(s, seq, length, &o);
+    EACH (kind)
+        if (kind->make_room) kind->make_room(s, seq, length, &o);
     s->length[seq] = length;
     struct loading l = {s, seq, length, &o, from, from->n_users, {{0}}};
     for (unsigned i = 0; i < l.n_parts; i++) l.error[i] = BASE_ERROR_INIT;

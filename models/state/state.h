@@ -89,7 +89,9 @@ static inline bool model_state_skip(const struct model_state_reader *r, uint64_t
     return n == 0 || r->source->pass_over(r->source->user[r->part], n, err);
 }
 
-/* A kind of state. Each function does nothing for a model without this kind. */
+/* A kind of state. Each function does nothing for a model without this kind. NULL in the place of
+ * append, truncate, outline or make_room: nothing is to be done; of held or loadable: every length
+ * can be kept. */
 struct model_state_kind {
     const char *name;
     bool (*init)(struct model_state *s, const struct model_params *p,
