@@ -38,6 +38,30 @@ bool support_rows_keep(void *rows, uint64_t first, uint64_t n, const float *logi
     return true;
 }
 
+bool support_saved_keep(void *buffer, const void *bytes, uint64_t n, struct base_error *err)
+{
+    (void)err;
+    base_buffer_add(buffer, bytes, n);
+    return true;
+}
+
+bool support_saved_pass_over(void *saved, uint64_t n, struct base_error *err)
+{
+    struct support_saved *s = saved;
+    if (n > s->bytes->size - s->at) return base_fail(err, BASE_FAILED, "past the end");
+    s->at += n;
+    return true;
+}
+
+bool support_saved_read(void *saved, void *bytes, uint64_t n, struct base_error *err)
+{
+    const struct support_saved *s = saved;
+    const char *from = s->bytes->data + s->at;
+    if (!support_saved_pass_over(saved, n, err)) return false;
+    memcpy(bytes, from, n);
+    return true;
+}
+
 double support_nmse(const float *got, const float *want, size_t n)
 {
     double error = 0, power = 0;

@@ -3,6 +3,7 @@
 #ifndef TEST_SUPPORT_SESSION_H
 #define TEST_SUPPORT_SESSION_H
 
+#include "base/buffer.h"
 #include "models/model.h"
 
 struct support_session {
@@ -24,6 +25,16 @@ struct support_rows {
 };
 bool support_rows_keep(void *rows, uint64_t first, uint64_t n, const float *logits,
                        struct base_error *err);
+
+/* A saved sequence in memory: a sink that appends to a struct base_buffer, and functions of a
+ * source whose user is a struct support_saved. */
+struct support_saved {
+    const struct base_buffer *bytes;
+    uint64_t at; /* of the next byte that is read */
+};
+bool support_saved_keep(void *buffer, const void *bytes, uint64_t n, struct base_error *err);
+bool support_saved_read(void *saved, void *bytes, uint64_t n, struct base_error *err);
+bool support_saved_pass_over(void *saved, uint64_t n, struct base_error *err);
 
 /* Normalized mean squared error: sum of squared differences over the sum of squares of `want`. */
 double support_nmse(const float *got, const float *want, size_t n);

@@ -41,7 +41,6 @@ struct world {
     float row[N_SEQ][N_CTX][N_VOCAB]; /* the logits of each position */
     float batch[N_CTX][N_VOCAB];      /* those of the last call */
     struct base_buffer saved;
-    size_t read; /* bytes of `saved` */
 };
 
 /* Writes the fixture, with these keys if they are not NULL, and sets its path. */
@@ -138,36 +137,11 @@ static void is_copy(struct world *w, uint32_t from, uint32_t to, uint32_t length
     w->length[to] = length;
 }
 
-static bool keep_bytes(void *user, const void *bytes, uint64_t n, struct base_error *err)
-{
-    struct world *w = user;
-    (void)err;
-    base_buffer_add(&w->saved, bytes, n);
-    return true;
-}
-
-static bool pass_over(void *user, uint64_t n, struct base_error *err)
-{
-    struct world *w = user;
-    if (n > w->saved.size - w->read) return base_fail(err, BASE_FAILED, "past the end");
-    w->read += n;
-    return true;
-}
-
-static bool read_bytes(void *user, void *bytes, uint64_t n, struct base_error *err)
-{
-    struct world *w = user;
-    const char *from = w->saved.data + w->read;
-    if (!pass_over(user, n, err)) return false;
-    memcpy(bytes, from, n);
-    return true;
-}
-
 static void save(struct world *w, struct model_session *s, uint32_t seq)
 {
     struct base_error err = BASE_ERROR_INIT;
     base_buffer_clear(&w->saved);
-    if (!model_seq_save(s, seq, &(struct model_sink){keep_bytes, w}, &err))
+    if (!model_seq_save(s, seq, &(struct model_sink){support_saved_keep, &w->saved}, &err))
         fail_msg("%s", err.text);
     assert_false(w->saved.failed);
 }
@@ -175,9 +149,8 @@ static void save(struct world *w, struct model_session *s, uint32_t seq)
 static uint32_t load(struct world *w, struct model_session *s, uint32_t seq, uint32_t most)
 {
     struct base_error err = BASE_ERROR_INIT;
-    struct model_source source = {
-        .read = read_bytes, .pass_over = pass_over, .user = {w}, .n_users = 1};
-    w->read = 0;
+    struct support_saved from = {&w->saved, 0};
+    const struct model_source source = {support_saved_read, support_saved_pass_over, {&from}, 1};
     const uint32_t n = model_seq_load(s, seq, 0, most, &source, &err);
     assert_int_equal(err.code, BASE_OK);
     return n;

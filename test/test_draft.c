@@ -382,34 +382,42 @@ static void drafts_of_an_mtp_layer_of_nan_change_no_text(void **state)
 }
 
 /* All drafts are right, with a state that can be cut back and with one that cannot. */
-static void drafts_of_a_perfect_mtp_layer_are_all_accepted(void **state)
+/* Generates 60 tokens of a model that counts on (make_list), with drafts of its drafter in all
+ * steps. */
+static struct generate_draft_counts draft_list(const struct support_generate *s)
 {
-    static const char *const names[] = {"glm4moe-mtp", "qwen35moe-mtp", "step35-mtp"};
+    const int32_t prompt[] = {70, 80, 90};
     struct generate_options greedy = {.sample = sample_options_default(),
                                       .max_tokens = 60,
                                       .max_thought = -1,
                                       .ignore_eos = true};
-    (void)state;
+    const struct generate_draft_options options = {
+        .n_ctx = N_CTX, .drafter = s->session, .always = true};
+    struct base_error err = BASE_ERROR_INIT;
+    struct text text = {0};
     greedy.sample.temp = 0;
+    struct generate_draft *d = generate_draft_new(&options, &err);
+    struct generate_request *r = support_request(s, &greedy, 0);
+    run(r, d, &(struct generate_prompt){.ids = prompt, .n = 3, .continues = true}, &text);
+    assert_int_equal(text.n, 60);
+    for (size_t k = 0; k < text.n; k++) assert_int_equal(text.id[k], 91 + k);
+    const struct generate_draft_counts c = generate_draft_counts(d);
+    base_buffer_free(&text.bytes);
+    generate_request_free(r);
+    generate_draft_free(d);
+    return c;
+}
+
+static void drafts_of_a_perfect_mtp_layer_are_all_accepted(void **state)
+{
+    static const char *const names[] = {"glm4moe-mtp", "qwen35moe-mtp", "step35-mtp"};
+    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct base_error err = BASE_ERROR_INIT;
         struct support_generate s = {0};
-        struct text text = {0};
         open_changed(&s, names[i], make_list);
-        const struct generate_draft_options options = {
-            .n_ctx = N_CTX, .drafter = s.session, .always = true};
-        struct generate_draft *d = generate_draft_new(&options, &err);
-        struct generate_request *r = support_request(&s, &greedy, 0);
-        const int32_t prompt[] = {70, 80, 90};
-        run(r, d, &(struct generate_prompt){.ids = prompt, .n = 3, .continues = true}, &text);
-        assert_int_equal(text.n, 60);
-        for (size_t k = 0; k < text.n; k++) assert_int_equal(text.id[k], 91 + k);
-        const struct generate_draft_counts c = generate_draft_counts(d);
+        const struct generate_draft_counts c = draft_list(&s);
         assert_true(c.n_guesses >= 40);
         assert_int_equal(c.n_right, c.n_guesses);
-        base_buffer_free(&text.bytes);
-        generate_request_free(r);
-        generate_draft_free(d);
         support_generate_close(&s);
     }
 }
@@ -418,17 +426,11 @@ static void drafts_of_a_perfect_mtp_layer_are_all_accepted(void **state)
  * repeat it. */
 static void right_tokens_of_a_drafter_are_accepted(void **state)
 {
-    struct generate_options greedy = {.sample = sample_options_default(),
-                                      .max_tokens = 60,
-                                      .max_thought = -1,
-                                      .ignore_eos = true};
     struct base_error err = BASE_ERROR_INIT;
     struct support_generate s = {0};
     struct support_model m = support_model_default("eagle3-shared");
-    struct text text = {0};
     char path[64];
     (void)state;
-    greedy.sample.temp = 0;
     open_changed(&s, "llama", make_list);
     m.with = "token_embd.weight output.weight=300";
     snprintf(path, sizeof path, "/tmp/infer-%d-drafter.gguf", (int)getpid());
@@ -440,20 +442,9 @@ static void right_tokens_of_a_drafter_are_accepted(void **state)
     if (!s.drafter) fail_msg("%s: %s", err.item, err.text);
     model_session_free(s.session);
     s.session = s.parts.session = session_of(s.model, false, s.drafter);
-    const struct generate_draft_options options = {
-        .n_ctx = N_CTX, .drafter = s.session, .always = true};
-    struct generate_draft *d = generate_draft_new(&options, &err);
-    struct generate_request *r = support_request(&s, &greedy, 0);
-    const int32_t prompt[] = {70, 80, 90};
-    run(r, d, &(struct generate_prompt){.ids = prompt, .n = 3, .continues = true}, &text);
-    assert_int_equal(text.n, 60);
-    for (size_t k = 0; k < text.n; k++) assert_int_equal(text.id[k], 91 + k);
-    const struct generate_draft_counts c = generate_draft_counts(d);
+    const struct generate_draft_counts c = draft_list(&s);
     assert_true(c.n_batches > 20 && c.n_guesses > c.n_batches);
     assert_int_equal(c.n_right, c.n_batches);
-    base_buffer_free(&text.bytes);
-    generate_request_free(r);
-    generate_draft_free(d);
     support_generate_close(&s);
 }
 
@@ -482,13 +473,6 @@ static void guess_bytes(struct model_session *s, uint32_t seq, struct base_buffe
     int32_t ids[4] = {70};
     if (!model_seq_draft(s, seq, ids, 1, 3, keep_logits, &d, &err)) fail_msg("%s", err.text);
     *bytes = d.logits;
-}
-
-static bool keep_bytes(void *user, const void *bytes, uint64_t n, struct base_error *err)
-{
-    (void)err;
-    base_buffer_add(user, bytes, n);
-    return true;
 }
 
 static void same_bytes(const struct base_buffer b[N_SESSIONS], const char *what)
@@ -525,36 +509,14 @@ static void step_both(struct model_session *s[N_SESSIONS], struct sample_random 
     assert_int_equal(model_session_length(s[0]), model_session_length(s[1]));
 }
 
-struct saved {
-    const struct base_buffer *bytes;
-    uint64_t at;
-};
-
-static bool pass_over(void *user, uint64_t n, struct base_error *err)
-{
-    struct saved *s = user;
-    if (n > s->bytes->size - s->at) return base_fail(err, BASE_FAILED, "past the end");
-    s->at += n;
-    return true;
-}
-
-static bool read_bytes(void *user, void *bytes, uint64_t n, struct base_error *err)
-{
-    struct saved *s = user;
-    const uint64_t at = s->at;
-    if (!pass_over(user, n, err)) return false;
-    memcpy(bytes, s->bytes->data + at, n);
-    return true;
-}
-
 /* Loads a saved sequence, at most the first `most` tokens, and saves it; returns their number. */
 static uint32_t save_again(struct model_session *s, const struct base_buffer *bytes, uint32_t most,
                            struct base_buffer *again)
 {
     struct base_error err = BASE_ERROR_INIT;
-    struct saved from = {bytes, 0};
-    const struct model_source source = {read_bytes, pass_over, {&from}, 1};
-    const struct model_sink sink = {keep_bytes, again};
+    struct support_saved from = {bytes, 0};
+    const struct model_source source = {support_saved_read, support_saved_pass_over, {&from}, 1};
+    const struct model_sink sink = {support_saved_keep, again};
     const uint32_t n = model_seq_load(s, 0, 1, most, &source, &err);
     if (n > 0) model_seq_save(s, 0, &sink, &err);
     if (err.code != BASE_OK) fail_msg("%s", err.text);
@@ -596,7 +558,7 @@ static void a_drafter_uses_no_hidden_states_of_another_text(void **state)
         bool ok = model_eval(s[1], ids, LONG_PROMPT, MODEL_LOGITS_LAST, NULL, NULL, &err);
         model_session_truncate(s[1], 0);
         for (int i = 0; i < N_SESSIONS; i++) {
-            const struct model_sink sink = {keep_bytes, &bytes[i]};
+            const struct model_sink sink = {support_saved_keep, &bytes[i]};
             ok = ok && model_eval(s[i], ids + 7, N, MODEL_LOGITS_NONE, NULL, NULL, &err) &&
                  model_seq_save(s[i], 0, &sink, &err);
             if (!ok) fail_msg("%s: %s", v->name, err.text);
@@ -635,7 +597,7 @@ static void keys_of_a_drafter_do_not_depend_on_when_they_are_computed(void **sta
             free_bytes(bytes);
         }
         for (int i = 0; i < N_SESSIONS; i++) {
-            const struct model_sink sink = {keep_bytes, &bytes[i]};
+            const struct model_sink sink = {support_saved_keep, &bytes[i]};
             if (!model_seq_save(s[i], 0, &sink, &err)) fail_msg("%s", err.text);
         }
         same_bytes(bytes, v->name);

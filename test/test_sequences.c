@@ -56,11 +56,6 @@ struct world {
     struct base_buffer saved; /* a saved sequence */
 };
 
-struct reader {
-    const struct world *w;
-    size_t read; /* bytes */
-};
-
 static uint32_t below(struct world *w, uint32_t n)
 {
     return support_random_below(&w->random, n);
@@ -259,35 +254,10 @@ static void fork_step(struct world *w)
     w->length[to] = left;
 }
 
-static bool keep_bytes(void *user, const void *bytes, uint64_t n, struct base_error *err)
-{
-    struct world *w = user;
-    (void)err;
-    base_buffer_add(&w->saved, bytes, n);
-    return true;
-}
-
-static bool skip_bytes(void *user, uint64_t n, struct base_error *err)
-{
-    struct reader *r = user;
-    if (n > r->w->saved.size - r->read) return base_fail(err, BASE_FAILED, "past the end");
-    r->read += n;
-    return true;
-}
-
-static bool read_bytes(void *user, void *bytes, uint64_t n, struct base_error *err)
-{
-    struct reader *r = user;
-    const char *from = r->w->saved.data + r->read;
-    if (!skip_bytes(user, n, err)) return false;
-    memcpy(bytes, from, n);
-    return true;
-}
-
 static void save(struct world *w, struct model_session *s, uint32_t seq)
 {
     struct base_error err = BASE_ERROR_INIT;
-    const struct model_sink sink = {keep_bytes, w};
+    const struct model_sink sink = {support_saved_keep, &w->saved};
     base_buffer_clear(&w->saved);
     if (!model_seq_save(s, seq, &sink, &err)) fail_msg("%s", err.text);
     assert_false(w->saved.failed);
@@ -296,11 +266,11 @@ static void save(struct world *w, struct model_session *s, uint32_t seq)
 static uint32_t load(struct world *w, struct model_session *s, uint32_t seq, uint32_t least,
                      uint32_t most, struct base_error *err)
 {
-    struct model_source source = {.read = read_bytes, .pass_over = skip_bytes};
-    struct reader reader[MODEL_READERS_MAX];
+    struct model_source source = {.read = support_saved_read, .pass_over = support_saved_pass_over};
+    struct support_saved reader[MODEL_READERS_MAX];
     source.n_users = 1 + below(w, MODEL_READERS_MAX);
     for (unsigned i = 0; i < source.n_users; i++) {
-        reader[i] = (struct reader){w, 0};
+        reader[i] = (struct support_saved){&w->saved, 0};
         source.user[i] = &reader[i];
     }
     return model_seq_load(s, seq, least, most, &source, err);
