@@ -37,6 +37,7 @@ struct model_norm {
 
 /* ---- Tensors as rows of data ---- */
 
+/* Pointers come first (bind_row). */
 enum model_tensor_kind {
     MODEL_VECTOR, /* a pointer; NAME.weight of [outputs][inputs], as F32 */
     MODEL_TAPS,   /* a pointer; NAME.weight of [outputs][inputs] or [depth][1][inputs], as F32

@@ -14,6 +14,37 @@ enum { COPY_ALIGN = 64, HUGE_PAGE = 2 << 20, MOST = 4 };
  * dimensions of 1, or as in the file, I32 or I64. */
 enum form { AS_IT_IS, AS_FLOATS, AS_TAPS, AS_SLICES, AS_IDS, AS_LONGS };
 
+static enum form form_of(enum model_tensor_kind kind)
+{
+    switch (kind) {
+    case MODEL_TAPS:
+        return AS_TAPS;
+    case MODEL_SLICES:
+        return AS_SLICES;
+    case MODEL_IDS:
+        return AS_IDS;
+    case MODEL_LONGS:
+        return AS_LONGS;
+    case MODEL_VECTOR:
+    case MODEL_BIAS:
+    case MODEL_SCALE:
+    case MODEL_NORM:
+        return AS_FLOATS;
+    default:
+        return AS_IT_IS;
+    }
+}
+
+static bool is_ids(enum form form)
+{
+    return form == AS_IDS || form == AS_LONGS;
+}
+
+static bool is_floats(enum form form)
+{
+    return form != AS_IT_IS && !is_ids(form);
+}
+
 struct binder {
     struct model_weights *w;
     const struct model_params *p;
@@ -110,10 +141,9 @@ static bool check_shape(struct binder *b, const struct gguf_tensor *t, const cha
                             (unsigned long long)t->ne[2], (unsigned long long)t->ne[1],
                             (unsigned long long)t->ne[0], (long long)ne[2], (long long)ne[1],
                             (long long)ne[0]);
-    const bool is_ids = form == AS_IDS || form == AS_LONGS;
     const struct quant_type *ids = quant_type_by_id(form == AS_LONGS ? QUANT_I64 : QUANT_I32);
     const bool computes = t->type->act || quant_type_plain(t->type);
-    if (is_ids ? t->type != ids : !computes)
+    if (is_ids(form) ? t->type != ids : !computes)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "tensors of type %s are not supported in computations", t->type->name);
     return true;
@@ -185,17 +215,15 @@ static bool bind(struct binder *b, const char *name, const int64_t ne[3], enum f
     if (!mark_used(b, t, name)) return false;
     const struct quant_type *type = t->type;
     const void *data = t->data;
-    const bool is_ids = form == AS_IDS || form == AS_LONGS;
-    const bool is_floats = form != AS_IT_IS && !is_ids;
-    if (is_floats && !type->act)
+    if (is_floats(form) && !type->act)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "a vector of type %s is not supported", type->name);
-    if (!type->act && !is_ids) {
+    if (!type->act && !is_ids(form)) {
         type = quant_type_plain(type);
         data = separate(b, t, name);
         if (!data) return false;
     }
-    if (is_floats && type->id != QUANT_F32) {
+    if (is_floats(form) && type->id != QUANT_F32) {
         type = quant_type_by_id(QUANT_F32);
         data = widen(b, t, name);
         if (!data) return false;
@@ -486,19 +514,9 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const int64_t depth = model_row_size(self, row->depth);
     const bool transposed = row->kind == MODEL_TRANSPOSED;
     const int64_t ne[3] = {transposed ? outputs : inputs, transposed ? inputs : outputs, depth};
-    const bool is_pointer = row->kind == MODEL_VECTOR || row->kind == MODEL_TAPS ||
-                            row->kind == MODEL_BIAS || row->kind == MODEL_SCALE ||
-                            row->kind == MODEL_MATRIX || row->kind == MODEL_SLICES ||
-                            row->kind == MODEL_IDS || row->kind == MODEL_LONGS;
-    const bool is_vector =
-        row->kind == MODEL_NORM || (is_pointer && row->kind != MODEL_MATRIX &&
-                                    row->kind != MODEL_IDS && row->kind != MODEL_LONGS);
-    const enum form form = row->kind == MODEL_TAPS     ? AS_TAPS
-                           : row->kind == MODEL_SLICES ? AS_SLICES
-                           : row->kind == MODEL_IDS    ? AS_IDS
-                           : row->kind == MODEL_LONGS  ? AS_LONGS
-                           : is_vector                 ? AS_FLOATS
-                                                       : AS_IT_IS;
+    const bool is_pointer = row->kind < MODEL_NORM;
+    const enum form form = form_of(row->kind);
+    const bool is_vector = is_floats(form);
     char name[MODEL_TENSOR_NAME];
     struct model_linear found = {.transposed = transposed};
     struct model_layer *cut = divided(b, row, prefix, self);
