@@ -529,6 +529,7 @@ const struct engine_tile engine_tile_avx512bf16 = {
     .measure = measure_avx512,
     .f32 = engine_tile_f32_avx512,
     .packed_f32 = &engine_tile_packed_f32_avx512,
+    .packed_bf16 = &engine_tile_packed_bf16_dots,
     .bf16 = engine_tile_bf16_avx512,
     .weighted_sum = weighted_sum_avx512,
 };
