@@ -17,17 +17,13 @@ static const struct {
 } file_types[] = {{QUANT_MXFP4, 38}, {QUANT_NVFP4, 39}};
 
 /* The fallback of a type whose block does not divide a row: about as many bits, with blocks of 32.
- * F16 for types that are not listed. */
+ * IQ4_NL for types that are not listed; F16 where rows are no multiples of 32. */
 static const struct {
     enum quant_id wanted, instead;
 } fallbacks[] = {
-    {QUANT_Q2_K, QUANT_IQ4_NL},   {QUANT_Q3_K, QUANT_IQ4_NL},   {QUANT_Q4_K, QUANT_Q5_0},
-    {QUANT_Q5_K, QUANT_Q5_1},     {QUANT_Q6_K, QUANT_Q8_0},     {QUANT_Q8_K, QUANT_Q8_0},
-    {QUANT_IQ1_S, QUANT_IQ4_NL},  {QUANT_IQ1_M, QUANT_IQ4_NL},  {QUANT_IQ2_XXS, QUANT_IQ4_NL},
-    {QUANT_IQ2_XS, QUANT_IQ4_NL}, {QUANT_IQ2_S, QUANT_IQ4_NL},  {QUANT_IQ3_XXS, QUANT_IQ4_NL},
-    {QUANT_IQ3_S, QUANT_IQ4_NL},  {QUANT_IQ4_XS, QUANT_IQ4_NL}, {QUANT_TQ1_0, QUANT_IQ4_NL},
-    {QUANT_TQ2_0, QUANT_IQ4_NL},  {QUANT_Q1_0, QUANT_IQ4_NL},   {QUANT_Q2_0, QUANT_IQ4_NL},
-    {QUANT_NVFP4, QUANT_IQ4_NL},
+    {QUANT_Q4_K, QUANT_Q5_0},  {QUANT_Q5_K, QUANT_Q5_1},  {QUANT_Q6_K, QUANT_Q8_0},
+    {QUANT_Q8_K, QUANT_Q8_0},  {QUANT_IQ5_K, QUANT_Q5_1}, {QUANT_IQ5_KS, QUANT_Q5_1},
+    {QUANT_IQ6_K, QUANT_Q6_0},
 };
 
 /* Parts of the names of matrices that are small, only looked up, or too sensitive to be quantized.
@@ -374,13 +370,11 @@ const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *
     const struct quant_type *type = wanted(p, index);
     if (!type || t->ne[0] % type->block_len == 0) return type;
     *fell_back = true;
-    for (size_t i = 0; i < sizeof fallbacks / sizeof fallbacks[0]; i++) {
-        const struct quant_type *instead = quant_type_by_id(fallbacks[i].instead);
-        if (fallbacks[i].wanted == type->id && t->ne[0] % instead->block_len == 0 &&
-            instead->scalar.encode)
-            return instead;
-    }
-    return quant_type_by_id(QUANT_F16);
+    enum quant_id instead = QUANT_IQ4_NL;
+    for (size_t i = 0; i < sizeof fallbacks / sizeof fallbacks[0]; i++)
+        if (fallbacks[i].wanted == type->id) instead = fallbacks[i].instead;
+    const uint32_t len = quant_type_by_id(instead)->block_len;
+    return quant_type_by_id(t->ne[0] % len == 0 ? instead : QUANT_F16);
 }
 
 const char *cli_quantize_name(const struct gguf_file *file)
