@@ -77,14 +77,16 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
         n_ctx = m->params.n_ctx_train < DEFAULT_CTX ? m->params.n_ctx_train : DEFAULT_CTX;
     if (m->params.n_source && !o->whole) {
         base_fail(err, BASE_MODEL,
-                  "a model whose encoder reads a text before it writes: infer run does both");
+                  "a model whose encoder reads a text before it writes: infer run and infer batch "
+                  "do both");
         return NULL;
     }
     if (!o->hidden && !m->facts.writes && !(m->facts.diffusion && o->whole)) {
         base_fail(
             err, BASE_MODEL,
             m->facts.diffusion
-                ? "a diffusion model writes a text as a whole, not token by token: infer run does"
+                ? "a diffusion model writes a text as a whole, not token by token: infer run and "
+                  "infer batch do"
                 : "no language model: it makes embeddings of texts (infer embed) and writes none");
         return NULL;
     }
