@@ -4,9 +4,9 @@
  * inputs and runs it. The graph ends with logits; with those of many tokens (perplexity) it ends
  * with hidden states, and a graph of the output product reads a few rows of them at a time, because
  * all logits of a batch can be larger than the model. */
+#include "base/math.h"
 #include "engine/cpu/cpu_device.h"
 #include "models/internal.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -355,7 +355,8 @@ static int32_t *ints(struct engine_tensor *t)
 static float q_scale_at(const struct model_params *p, uint32_t position)
 {
     return 1.0f + p->temperature *
-                      logf((float)((position + p->temperature_first) / p->temperature_length + 1));
+                      (float)base_log(
+                          (double)((position + p->temperature_first) / p->temperature_length + 1));
 }
 
 /* Returns how many tokens at the start of tokens[n] belong to one sequence. */
