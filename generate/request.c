@@ -115,10 +115,7 @@ struct generate_request *generate_request_new(const struct generate_options *opt
                                               struct base_error *err)
 {
     struct generate_request *r = calloc(1, sizeof *r);
-    if (!r) {
-        base_fail(err, BASE_NO_MEMORY, "not enough memory to generate");
-        return NULL;
-    }
+    if (!r) return base_null(base_fail(err, BASE_NO_MEMORY, "not enough memory to generate"));
     r->options = options;
     r->model = *model;
     r->seq = seq;

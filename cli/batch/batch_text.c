@@ -77,11 +77,9 @@ static json_t *read_messages(const struct cli_batch_text *t, const struct base_b
     const struct chat_request *r = &t->profile->request;
     const json_t *given = text_json_member(t->line, "messages");
     const bool own_system = text_json_member(t->line, "system") != NULL;
-    if (given && r->chat.system && own_system && chat_messages_n_system(given)) {
-        base_fail_at(err, BASE_USAGE, "system", -1,
-                     "the messages begin with a system message already");
-        return NULL;
-    }
+    if (given && r->chat.system && own_system && chat_messages_n_system(given))
+        return base_null(base_fail_at(err, BASE_USAGE, "system", -1,
+                                      "the messages begin with a system message already"));
     return chat_messages_of_line(given, r, has_question ? prompt : NULL, err);
 }
 

@@ -195,11 +195,10 @@ json_t *cli_openai_read(const json_t *line, const struct jinja_template *templat
                         struct base_error *err)
 {
     const json_t *body = json_object_get(line, "body");
-    if (!json_object_get(line, "custom_id") || !body) {
-        base_fail(err, BASE_USAGE, "the line has a %s and no %s: the batch form needs both",
-                  body ? "body" : "custom_id", body ? "custom_id" : "body");
-        return NULL;
-    }
+    if (!json_object_get(line, "custom_id") || !body)
+        return base_null(base_fail(err, BASE_USAGE,
+                                   "the line has a %s and no %s: the batch form needs both",
+                                   body ? "body" : "custom_id", body ? "custom_id" : "body"));
     const char *url = json_string_value(json_object_get(line, "url"));
     const bool is_chat = !url || strcmp(url, "/v1/chat/completions") == 0;
     if (!is_chat && strcmp(url, "/v1/completions") != 0) {
@@ -207,10 +206,8 @@ json_t *cli_openai_read(const json_t *line, const struct jinja_template *templat
         return NULL;
     }
     const char *wanted = is_chat ? "messages" : "prompt";
-    if (!text_json_is_object(body) || !json_object_get(body, wanted)) {
-        base_fail_at(err, BASE_USAGE, "body", -1, "has no %s", wanted);
-        return NULL;
-    }
+    if (!text_json_is_object(body) || !json_object_get(body, wanted))
+        return base_null(base_fail_at(err, BASE_USAGE, "body", -1, "has no %s", wanted));
     json_t *out = json_object();
     if (!out) base_fail(err, BASE_NO_MEMORY, "not enough memory for a line");
     if (out && read_body(out, body, is_chat, template, err)) return out;

@@ -248,10 +248,7 @@ static struct batch_line *new_line(struct batch *b, size_t size, uint64_t hash,
                                    struct base_error *err)
 {
     struct batch_line *l = calloc(1, sizeof *l);
-    if (!l) {
-        base_fail(err, BASE_NO_MEMORY, "not enough memory for another line");
-        return NULL;
-    }
+    if (!l) return base_null(base_fail(err, BASE_NO_MEMORY, "not enough memory for another line"));
     l->batch = b;
     l->size = size;
     l->number = b->input.number;

@@ -742,8 +742,7 @@ struct text_reply *text_reply_new(const struct text_reply_options *options, stru
     struct text_reply *r = calloc(1, sizeof *r);
     if (!r || !(r->calls = json_array())) {
         free(r);
-        base_fail(err, BASE_NO_MEMORY, "no memory to parse a reply");
-        return NULL;
+        return base_null(base_fail(err, BASE_NO_MEMORY, "no memory to parse a reply"));
     }
     r->tokenizer = options->letters ? NULL : options->tokenizer;
     r->tools = options->tools;
@@ -752,8 +751,7 @@ struct text_reply *text_reply_new(const struct text_reply_options *options, stru
     if (options->prompt) read_prompt(r, options->prompt, options->prompt_size);
     if (!r->header.failed) return r;
     text_reply_free(r);
-    base_fail(err, BASE_NO_MEMORY, "no memory to parse a reply");
-    return NULL;
+    return base_null(base_fail(err, BASE_NO_MEMORY, "no memory to parse a reply"));
 }
 
 bool text_reply_thought_marks(const struct text_reply *r, struct text_reply_marks *marks)
