@@ -7,7 +7,6 @@
 #include "text/json/json_parse.h"
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool no_memory(struct base_error *err)

@@ -3,11 +3,8 @@
 #include "base/buffer.h"
 #include "base/output.h"
 #include "cli/progress.h"
-#include "cli/system.h"
 #include "cli/user_folder.h"
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>

@@ -1,6 +1,5 @@
 /* cli/whole_text.c: see cli/diffusion.h. */
 #include "cli/whole_text.h"
-#include "cli/system.h"
 #include "generate/diffusion.h"
 #include <stdlib.h>
 #include <string.h>

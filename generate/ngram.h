@@ -8,7 +8,6 @@
 #define GENERATE_NGRAM_H
 
 #include "base/error.h"
-#include <stddef.h>
 #include <stdint.h>
 
 enum { GENERATE_NGRAM = 3, GENERATE_NGRAM_MATCH = 32 /* ids of a match that are counted */ };

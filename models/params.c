@@ -2,7 +2,6 @@
  * See models/params.h. */
 #include "models/params.h"
 #include "models/block/blocks.h"
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

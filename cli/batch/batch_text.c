@@ -8,7 +8,6 @@
 #include "text/json/json_load.h"
 #include "text/json/json_number.h"
 #include "text/json/json_parse.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,14 +8,12 @@
 #include "cli/cache/prefix_cache.h"
 #include "cli/draft_model.h"
 #include "cli/gpu_layers.h"
-#include "cli/input.h"
 #include "cli/model_hash.h"
 #include "cli/options.h"
 #include "cli/output_files.h"
 #include "cli/progress.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,8 +19,6 @@
 #include "generate/score.h"
 #include "text/json/json_number.h"
 #include "text/json/json_parse.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
