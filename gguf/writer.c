@@ -562,9 +562,8 @@ static bool open_part(struct gguf_writer *w)
         count++;
     const bool built = build_head(w, w->current, count, &head, &data_size);
     if (built) add_to_id(w, head.data, head.size);
-    const bool done = built && open_output(w) && put(w, head.data, head.size) &&
-                      ((count == 0 && !w->part_count) || put_padding(w, head.size));
-    return done;
+    return built && open_output(w) && put(w, head.data, head.size) &&
+           ((count == 0 && !w->part_count) || put_padding(w, head.size));
 }
 
 /* Advances to the part of the current tensor; after the last tensor, to the last part. */

@@ -87,11 +87,10 @@ static bool begin_chat(struct cli_batch_text *t, const struct base_buffer *promp
 {
     const struct cli_profile *p = t->profile;
     const char *continues = p->request.chat.continues;
-    json_t *messages = read_messages(t, prompt, has_question, err);
+    json_auto_t *messages = read_messages(t, prompt, has_question, err);
     bool ok = messages && chat_messages_take_begun(messages, &t->prompt.begun, err);
     if (ok && continues) base_buffer_add_text(&t->prompt.begun, continues);
     ok = ok && chat_template_render(p->template, &p->request, messages, &t->prompt, err);
-    json_decref(messages);
     t->reply.mode = chat_reasoning_mode(&p->request.chat, CHAT_REASONING_HIDE);
     if (!ok || !chat_reply_open(&t->reply, p->template, &t->prompt, err)) return false;
     t->ids = t->prompt.ids;

@@ -275,19 +275,16 @@ static json_t *text_of(const json_t *item)
     base_buffer_add_text(&out, "bytes:");
     json_array_foreach(json_object_get(item, "bytes"), i, byte)
         base_buffer_add_format(&out, "\\x%02x", (unsigned)json_integer_value(byte));
-    json_t *shown = out.failed ? NULL : json_string(out.data);
-    return shown;
+    return out.failed ? NULL : json_string(out.data);
 }
 
 /* Adds an item's probability under its text; of items with one text the first counts. */
 static bool add_by_text(json_t *out, const json_t *item)
 {
-    json_t *shown = text_of(item);
+    json_auto_t *shown = text_of(item);
     const char *text = json_string_value(shown);
-    const bool ok = shown && (json_object_get(out, text) ||
-                              json_object_set(out, text, json_object_get(item, "logprob")) == 0);
-    json_decref(shown);
-    return ok;
+    return shown && (json_object_get(out, text) ||
+                     json_object_set(out, text, json_object_get(item, "logprob")) == 0);
 }
 
 /* Returns the number of characters that begin in a token. */
