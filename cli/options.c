@@ -73,7 +73,7 @@ enum cli_command_id cli_command_find(const char *name)
 
 /* ---- Unknown words ---- */
 
-/* Finds the spelling of an option of the command that a word resembles. */
+/* Finds the name of an option of the command that a word resembles. */
 static bool resembles(enum cli_command_id command, const char *word, char near[NAME_MAX_SIZE])
 {
     char spelt[CLI_OPTION_MAX][NAME_MAX_SIZE];

@@ -132,9 +132,9 @@ static struct excerpt text_of(const json_t *value)
 
 static const json_t *first_of(const json_t *object, const char *const names[])
 {
-    const json_t *hit = NULL;
-    for (size_t i = 0; names[i] && !hit; i++) hit = json_object_get(object, names[i]);
-    return hit;
+    const json_t *found = NULL;
+    for (size_t i = 0; names[i] && !found; i++) found = json_object_get(object, names[i]);
+    return found;
 }
 
 /* Reads {"name": ..., "arguments": {...}} under any of the usual keys, or {"NAME": {...}}. */
@@ -213,8 +213,8 @@ static const char *type_of(const json_t *tools, struct excerpt tool, struct exce
         const struct excerpt name = text_of(json_object_get(function, "name"));
         if (name.n != tool.n || memcmp(name.s, tool.s, tool.n) != 0) continue;
         const json_t *all = json_object_get(json_object_get(function, "parameters"), "properties");
-        const json_t *hit = json_object_getn(all, parameter.s, parameter.n);
-        return json_string_value(json_object_get(hit, "type"));
+        const json_t *found = json_object_getn(all, parameter.s, parameter.n);
+        return json_string_value(json_object_get(found, "type"));
     }
     return NULL;
 }
