@@ -1,6 +1,7 @@
 /* cli/model_hash.c: computes the hash of a model and caches it. See cli/model_hash.h. */
 #include "cli/model_hash.h"
 #include "base/buffer.h"
+#include "base/interrupt.h"
 #include "base/output.h"
 #include "cli/progress.h"
 #include "cli/user_folder.h"

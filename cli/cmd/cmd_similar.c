@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/gpu_layers.h"
 #include "cli/input.h"
+#include "cli/model_hash.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
