@@ -1,7 +1,7 @@
 /* sample/draw.c: draws one id at the end of the chain: from the distribution, or by a rule that
  * changes it (mirostat 1 and 2, adaptive-p). Formulas: docs/sampling.md. */
-#include "sample/chain.h"
 #include "base/math.h"
+#include "sample/chain.h"
 #include <math.h>
 
 static const double ln2 = 0x1.62e42fefa39efp-1;

@@ -8,8 +8,8 @@
  * contains a whole breaker has no penalty.
  *
  * The Z-algorithm over the reversed history computes the lengths in linear time. */
-#include "sample/chain.h"
 #include "base/math.h"
+#include "sample/chain.h"
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>

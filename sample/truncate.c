@@ -3,8 +3,8 @@
  *
  * Each rule works on an uncut vocabulary without sorting it: it finds a threshold and removes the
  * candidates below. Sources of the formulas: docs/sampling.md. */
-#include "sample/chain.h"
 #include "base/math.h"
+#include "sample/chain.h"
 #include <math.h>
 #include <string.h>
 
@@ -162,8 +162,7 @@ static uint32_t list_likely(struct sample_set *set, double threshold)
 {
     const float best = sample_set_best(set).logit;
     const double least = threshold * sample_set_total(set);
-    const uint32_t n_near =
-        sample_set_list(set, (double)best + set->temp * base_log(least) - 1e-3);
+    const uint32_t n_near = sample_set_list(set, (double)best + set->temp * base_log(least) - 1e-3);
     struct sample_candidate *list = set->list;
     uint32_t n = 0;
     for (uint32_t i = 0; i < n_near; i++) {
