@@ -147,10 +147,8 @@ static struct engine_tensor *add_tensor(struct planner *p, const struct engine_t
                                         int place, struct base_error *err)
 {
     struct engine_graph *g = p->g;
-    if (g->n_tensors == g->max_tensors) {
-        base_fail(err, BASE_FAILED, "graph: too many copies between places");
-        return NULL;
-    }
+    if (g->n_tensors == g->max_tensors)
+        return base_null(base_fail(err, BASE_FAILED, "graph: too many copies between places"));
     struct engine_tensor *t = &g->tensors[g->n_tensors];
     p->life[g->n_tensors++] = (struct lifetime){.needed = true};
     *t = *like;

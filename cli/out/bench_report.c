@@ -60,8 +60,7 @@ bool cli_bench_same(const struct cli_bench_row *a, const struct cli_bench_row *b
     BASE_LOCAL_BUFFER x = BASE_BUFFER_INIT, y = BASE_BUFFER_INIT;
     cli_bench_add_field(a, f, &x);
     cli_bench_add_field(b, f, &y);
-    const bool same = x.size == y.size && memcmp(x.data, y.data, x.size) == 0;
-    return same;
+    return x.size == y.size && memcmp(x.data, y.data, x.size) == 0;
 }
 
 bool cli_bench_varies(const struct cli_bench_table *t, enum cli_bench_field f)

@@ -153,10 +153,7 @@ static bool open_gpu(struct engine_gpu *gpu, const struct engine_gpu_options *op
 struct engine_gpu *engine_gpu_open(const struct engine_gpu_options *options, struct base_error *err)
 {
     struct engine_gpu *gpu = calloc(1, sizeof *gpu);
-    if (!gpu) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for a GPU");
-        return NULL;
-    }
+    if (!gpu) return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for a GPU"));
     if (open_gpu(gpu, options, err)) return gpu;
     engine_gpu_close(gpu);
     return NULL;
