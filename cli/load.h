@@ -34,6 +34,7 @@ struct cli_model {
     struct cli_adapters adapters;
     struct cli_model_gpu gpu;
     struct base_buffer name; /* general.name, or the file name */
+    bool encodes;            /* only its vocabulary is used */
     bool drafts;             /* it is the model of --draft */
     bool embeds;             /* sessions return hidden states instead of logits */
     bool whole;              /* sessions evaluate whole texts, also of diffusion models */
@@ -43,6 +44,8 @@ struct cli_model {
  * following call fails. */
 bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
                          struct base_error *err);
+/* Opens the vocabulary. Fails with BASE_MODEL for a file that is no language model (a drafter, an
+ * adapter ..), unless only its vocabulary is used. */
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err);
 /* Appends the token that begins the answer after a text for an encoder, if the model of the open
  * file has one. */

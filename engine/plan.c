@@ -239,8 +239,8 @@ static bool add_step(struct planner *p, struct engine_tensor *t, struct base_err
         if (t->src[k] && !(t->src[k] = bring(p, t->src[k], err))) return false;
     const void *row = backend->row(t);
     if (!row)
-        return base_fail_at(err, BASE_USAGE, t->name, -1, "%s is not an op of backend %s",
-                            t->op->name, backend->name);
+        return base_fail_at(err, BASE_USAGE, t->name, -1, "no code on a %s for this %s",
+                            backend->name, t->op->name);
     plan->segments[plan->n_segments - 1].n_steps++;
     plan->steps[plan->n_steps++] = (struct engine_step){.node = t, .row = row};
     forget_copies(p, t);

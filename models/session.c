@@ -4,9 +4,9 @@
  * inputs and runs it. The graph ends with logits; with those of many tokens (perplexity) it ends
  * with hidden states, and a graph of the output product reads a few rows of them at a time, because
  * all logits of a batch can be larger than the model. */
+#include "base/math.h"
 #include "engine/cpu/cpu_device.h"
 #include "models/internal.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,12 +75,14 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     if (m->params.n_source && !o->whole)
         return base_null(
             base_fail(err, BASE_MODEL,
-                      "a model whose encoder reads a text before it writes: infer run does both"));
+                      "a model whose encoder reads a text before it writes: infer run and "
+                      "infer batch do both"));
     if (!o->hidden && !m->facts.writes && !(m->facts.diffusion && o->whole))
         return base_null(base_fail(
             err, BASE_MODEL,
             m->facts.diffusion
-                ? "a diffusion model writes a text as a whole, not token by token: infer run does"
+                ? "a diffusion model writes a text as a whole, not token by token: infer run and "
+                  "infer batch do"
                 : "no language model: it makes embeddings of texts (infer embed) and writes none"));
     if (o->hidden && m->params.ends.positions && n_ctx > m->params.n_ctx_train)
         return base_null(base_fail(err, BASE_USAGE,
@@ -343,7 +345,8 @@ static int32_t *ints(struct engine_tensor *t)
 static float q_scale_at(const struct model_params *p, uint32_t position)
 {
     return 1.0f + p->temperature *
-                      logf((float)((position + p->temperature_first) / p->temperature_length + 1));
+                      (float)base_log(
+                          (double)((position + p->temperature_first) / p->temperature_length + 1));
 }
 
 /* Returns how many tokens at the start of tokens[n] belong to one sequence. */

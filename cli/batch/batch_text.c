@@ -150,12 +150,14 @@ static bool begin(struct cli_batch_text *t, const struct base_buffer *prompt, bo
     const struct cli_batch_context *c = t->context;
     if (t->is_chat) {
         if (!begin_chat(t, prompt, has_question, err)) return false;
-    } else if (!cli_input_encode(&t->profile->request, c->model->tokenizer, prompt, &t->ids, err)) {
+    } else if (!cli_input_encode(&t->profile->request, c->model->tokenizer, prompt, &t->ids, err) ||
+               !cli_model_end_source(c->model, &t->ids, err)) {
         return false;
     }
     t->job.prompt.ids = t->ids.id;
     t->job.prompt.n = t->ids.count;
-    t->job.prompt.continues = prompt->size > 0 && !t->is_chat;
+    t->job.prompt.continues =
+        prompt->size > 0 && !t->is_chat && model_facts(c->model->model)->start_id < 0;
     if (t->ids.count == 0)
         return base_fail(err, BASE_USAGE,
                          "the text is empty and this model has no beginning-of-text token");

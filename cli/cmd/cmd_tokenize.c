@@ -106,7 +106,7 @@ static bool cmd_tokenize(struct cli_values *values, struct base_error *err)
 {
     if (values->request.special && !values->decode)
         return base_fail_at(err, BASE_USAGE, "--special", -1, "goes with --decode only");
-    struct cli_model m = {0};
+    struct cli_model m = {.encodes = true};
     BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     struct id_printer j = {.values = values};
     bool ok = cli_input_read(values, &text, err) && cli_model_open_file(&m, values, err);

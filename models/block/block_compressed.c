@@ -16,6 +16,7 @@
  * With a ratio of 4 v and s have 2 D numbers and blocks overlap (engine_compress_keys), and an
  * indexer chooses the blocks, as block_mla.c describes: its queries are W_iqb c, its keys are
  * compressed keys of DI elements. Layers with blocks have a RoPE base of their own. */
+#include "base/math.h"
 #include "models/block/blocks.h"
 #include <math.h>
 
@@ -132,8 +133,9 @@ static bool read_rotation(struct model_reader *r, struct model_params *p, uint32
     if (!model_read_rope(r, p, a->ratio == 0, a->d, layer, &a->rope, &rotates)) return false;
     a->n_rot = (uint32_t)a->rope.n_rot;
     if (a->ratio == 0) return true;
-    a->rope.attn_factor =
-        a->rope.ext_factor != 0.0f ? 1.0f / (1.0f - 0.1f * logf(a->rope.freq_scale)) : 1.0f;
+    a->rope.attn_factor = a->rope.ext_factor != 0.0f
+                              ? 1.0f / (1.0f - 0.1f * (float)base_log(a->rope.freq_scale))
+                              : 1.0f;
     return model_read_f32(r, "attention.compress_rope_freq_base", MODEL_REQUIRED, 1.0f,
                           &a->rope.freq_base);
 }

@@ -23,6 +23,7 @@
  * GLM-5 Next (2026): no element rotates (R = 0), and the keys of the indexer are those of complete
  * blocks of attention.indexer.kpool positions: sum over j of softmax(W_g x_j + ape_j) ik_j, channel
  * by channel. The positions after the last complete block are attended to in any case. */
+#include "base/math.h"
 #include "models/block/blocks.h"
 #include <math.h>
 
@@ -144,7 +145,7 @@ static float magnitude(float x, float log_factor)
 static bool read_scale(struct model_reader *r, const struct model_params *p, struct mla *a)
 {
     const enum model_yarn_log kind = p->arch->attn.yarn_log;
-    const float log_factor = -logf(a->rope.freq_scale);
+    const float log_factor = -(float)base_log(a->rope.freq_scale);
     float multiplier = 0.0f;
     a->scale = 1.0f / sqrtf((float)a->d);
     if (kind == MODEL_YARN_LOG_NONE) return true;

@@ -96,7 +96,9 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     const int64_t embd = a->n_embd, n = b->params->n_hyper, shape[] = {embd, n, b->n_tokens};
     struct engine_tensor *table = b->params->ends.ngram_embd;
     model_adapters_refuse(b, table);
+    engine_graph_set_place(b->g, table ? table->place : NULL); /* rows are copied, not the table */
     struct engine_tensor *e = engine_get_rows(b->g, table, b->inputs.ngram);
+    engine_graph_set_place(b->g, b->layer->place);
     e = engine_reshape(b->g, e, 2, (int64_t[]){a->n_in, b->n_tokens});
     struct engine_tensor *key =
         model_stream_norm(b, model_linear(b, &a->key, e), &a->key_norm.norm);
