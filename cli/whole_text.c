@@ -11,12 +11,12 @@ bool cli_diffusion_check(const struct cli_generation *g, const struct cli_values
                          const struct cli_model *model, struct base_error *err)
 {
     if (!model_facts(model->model)->diffusion) return true;
-    const char *name = g->options.constraint           ? "a constraint"
-                       : g->options.all_logits         ? "--logprobs"
-                       : values->heat                  ? "--heat"
-                       : values->cache                 ? "--cache"
-                       : strcmp(values->draft, "auto") ? "--draft"
-                                                       : NULL;
+    const char *name = g->options.constraint                       ? "a constraint"
+                       : g->options.all_logits                     ? "--logprobs"
+                       : values->heat                              ? "--heat"
+                       : values->cache                             ? "--cache"
+                       : !cli_is_choice("auto|off", values->draft) ? "--draft"
+                                                                   : NULL;
     return !name ||
            base_fail(err, BASE_USAGE, "%s: a diffusion model writes its tokens together", name);
 }

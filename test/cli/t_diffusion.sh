@@ -29,6 +29,9 @@ infer run --raw -m "$work/m.gguf" hello -n 8 --stop z
 status 0
 out ''
 
+run --draft off
+[ "$(ids)" = "$one" ] || bad "--draft off: status $code, $(ids), not $one"
+
 begin what_needs_single_tokens_is_refused
 for option in '--json-schema {}' '--json --logprobs 1' '--heat' '--draft ngram'; do
     # shellcheck disable=SC2086
