@@ -522,4 +522,4 @@ TARGET static void weighted_sum_avx512(int64_t n, int64_t dim, const float *v, i
         __VA_ARGS__,                                                                               \
     }
 TILE(avx512, .packed_bf16 = &engine_tile_packed_bf16_avx512);
-TILE(avx512bf16, .bf16 = engine_tile_bf16_avx512);
+TILE(avx512bf16, .packed_bf16 = &engine_tile_packed_bf16_dots, .bf16 = engine_tile_bf16_avx512);
