@@ -55,7 +55,7 @@ bool cli_model_has_vocabulary(const struct cli_model *m);
 /* Starts the engine and opens the weights, adapters, control vectors and the drafter. */
 bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
                             struct base_error *err);
-/* Appends a member that says that results are approximate (--sparse predict); otherwise nothing. */
+/* Appends a member for approximate results (--sparse predict); otherwise nothing. */
 void cli_model_add_approximate(const struct cli_model *m, struct base_buffer *out);
 /* Opens a session of n_seq sequences of n_ctx tokens; n_ctx 0: the model's default. Warns on
  * standard error if n_ctx exceeds the training context and the file does not scale positions.

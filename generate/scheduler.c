@@ -69,10 +69,7 @@ struct generate_scheduler *generate_scheduler_new(const struct generate_model *m
                                                   struct base_error *err)
 {
     struct generate_scheduler *s = calloc(1, sizeof *s);
-    if (!s) {
-        base_fail(err, BASE_NO_MEMORY, "not enough memory for a scheduler");
-        return NULL;
-    }
+    if (!s) return base_null(base_fail(err, BASE_NO_MEMORY, "not enough memory for a scheduler"));
     s->model = *model;
     s->n_seq = model_session_n_seq(model->session);
     s->n_ctx = model_session_n_ctx(model->session);

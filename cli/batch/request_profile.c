@@ -179,7 +179,7 @@ failed:
 static bool open_template(struct cli_profiles *c, struct base_error *err)
 {
     const struct chat_settings *chat = &c->values->request.chat;
-    json_t *tools = NULL;
+    json_auto_t *tools = NULL;
     bool ok = cli_tools_read(chat, true, &tools, err);
     if (ok && !cli_template_open(&c->template, chat, true, c->model, tools, &c->no_template)) {
         const bool must = chat->chat || (!chat->raw && (chat->template || tools));
@@ -187,7 +187,6 @@ static bool open_template(struct cli_profiles *c, struct base_error *err)
         if (!ok) *err = c->no_template;
         chat_template_close(&c->template);
     }
-    json_decref(tools);
     return ok;
 }
 

@@ -8,7 +8,6 @@
 #include "cli/cache/prefix_cache.h"
 #include "cli/draft_model.h"
 #include "cli/gpu_layers.h"
-#include "cli/input.h"
 #include "cli/model_hash.h"
 #include "cli/options.h"
 #include "cli/output_files.h"
@@ -16,7 +15,6 @@
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "cli/whole_text.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,10 +275,7 @@ static struct batch_line *new_line(struct batch *b, size_t size, uint64_t hash,
                                    struct base_error *err)
 {
     struct batch_line *l = calloc(1, sizeof *l);
-    if (!l) {
-        base_fail(err, BASE_NO_MEMORY, "not enough memory for another line");
-        return NULL;
-    }
+    if (!l) return base_null(base_fail(err, BASE_NO_MEMORY, "not enough memory for another line"));
     l->batch = b;
     l->size = size;
     l->number = b->input.number;

@@ -1,7 +1,6 @@
 /* cli/cmd/cmd_run.c: `infer run`: the answer to one text, through the model's chat template, or the
  * completion of exactly this text. */
 #include "base/clock.h"
-#include "chat/tool_choice.h"
 #include "cli/cache/prefix_cache.h"
 #include "cli/chat/chat_once.h"
 #include "cli/generation.h"
