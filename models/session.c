@@ -69,35 +69,27 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     const struct quant_type *type_k = quant_type_by_id(o->type_k);
     const struct quant_type *type_v = quant_type_by_id(o->type_v);
     uint32_t n_ctx = o->n_ctx, n_seq = o->n_seq ? o->n_seq : 1;
-    if (!type_k || !type_v) {
-        base_fail(err, BASE_USAGE, "unknown cache type");
-        return NULL;
-    }
+    if (!type_k || !type_v) return base_null(base_fail(err, BASE_USAGE, "unknown cache type"));
     if (n_ctx == 0)
         n_ctx = m->params.n_ctx_train < DEFAULT_CTX ? m->params.n_ctx_train : DEFAULT_CTX;
-    if (m->params.n_source && !o->whole) {
-        base_fail(err, BASE_MODEL,
-                  "a model whose encoder reads a text before it writes: infer run does both");
-        return NULL;
-    }
-    if (!o->hidden && !m->facts.writes && !(m->facts.diffusion && o->whole)) {
-        base_fail(
+    if (m->params.n_source && !o->whole)
+        return base_null(
+            base_fail(err, BASE_MODEL,
+                      "a model whose encoder reads a text before it writes: infer run and "
+                      "infer batch do both"));
+    if (!o->hidden && !m->facts.writes && !(m->facts.diffusion && o->whole))
+        return base_null(base_fail(
             err, BASE_MODEL,
             m->facts.diffusion
-                ? "a diffusion model writes a text as a whole, not token by token: infer run does"
-                : "no language model: it makes embeddings of texts (infer embed) and writes none");
-        return NULL;
-    }
-    if (o->hidden && m->params.ends.positions && n_ctx > m->params.n_ctx_train) {
-        base_fail(err, BASE_USAGE, "a context of %u, but the model has positions for %u tokens",
-                  n_ctx, m->params.n_ctx_train);
-        return NULL;
-    }
+                ? "a diffusion model writes a text as a whole, not token by token: infer run and "
+                  "infer batch do"
+                : "no language model: it makes embeddings of texts (infer embed) and writes none"));
+    if (o->hidden && m->params.ends.positions && n_ctx > m->params.n_ctx_train)
+        return base_null(base_fail(err, BASE_USAGE,
+                                   "a context of %u, but the model has positions for %u tokens",
+                                   n_ctx, m->params.n_ctx_train));
     struct model_session *s = calloc(1, sizeof *s);
-    if (!s) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for a session");
-        return NULL;
-    }
+    if (!s) return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for a session"));
     s->m = m;
     s->n_batch = o->n_batch ? o->n_batch : DEFAULT_BATCH;
     if (is_whole(m) && s->n_batch < n_ctx) s->n_batch = n_ctx;

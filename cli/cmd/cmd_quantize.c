@@ -268,16 +268,18 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
 static void copy_metadata(struct quantize *q)
 {
     const bool copies = q->plan.mix && q->plan.mix->copies;
+    const bool has_number = !*q->target && q->plan.file_type != CLI_FILE_TYPE_NONE;
     gguf_writer_copy_magic(q->writer, q->in);
     for (uint64_t i = 0; i < gguf_kv_count(q->in); i++) {
         const struct gguf_str key = gguf_kv_at(q->in, i)->key;
-        /* No number stands for a mixture of our own; without one readers count the types. */
+        /* No number stands for a mixture of our own and some types; readers then count the types.
+         */
         if (!gguf_str_begins(key, "split.") &&
-            !(*q->target && gguf_str_is(key, "general.file_type")))
+            (copies || has_number || !gguf_str_is(key, "general.file_type")))
             gguf_writer_copy_kv(q->writer, gguf_kv_at(q->in, i));
     }
     if (copies) return;
-    if (!*q->target) gguf_writer_u32(q->writer, "general.file_type", q->plan.file_type);
+    if (has_number) gguf_writer_u32(q->writer, "general.file_type", q->plan.file_type);
     gguf_writer_u32(q->writer, "general.quantization_version", 2);
     if (!q->values->imatrix) return;
     const struct base_buffer *set = &q->imatrix.data_set;
@@ -497,7 +499,7 @@ static bool read_merge_arguments(struct quantize *q, struct base_error *err)
     return cli_model_path_of(v->argument[0], &q->path, err);
 }
 
-/* Returns the mix that llama-quantize knows by this number, or the text itself. */
+/* Returns the mix to which llama-quantize gives this number, or the text itself. */
 static const char *type_of_number(const char *text)
 {
     const struct cli_quantize_mix *mix;

@@ -10,25 +10,21 @@
 
 enum { MAX_NUMBER = 100000 }; /* largest number of layers, heads or experts */
 
-/* general.file_type for types that are not the base of a mix. */
+/* general.file_type for types that are not the base of a mix; from 100 on those of ik_llama.cpp. */
 static const struct {
     enum quant_id type;
     uint32_t file_type;
-} file_types[] = {{QUANT_MXFP4, 38}, {QUANT_NVFP4, 39}};
-
-/* The fallback of a type whose block does not divide a row: about as many bits, with blocks of 32.
- * F16 for types that are not listed. */
-static const struct {
-    enum quant_id wanted, instead;
-} fallbacks[] = {
-    {QUANT_Q2_K, QUANT_IQ4_NL},   {QUANT_Q3_K, QUANT_IQ4_NL},   {QUANT_Q4_K, QUANT_Q5_0},
-    {QUANT_Q5_K, QUANT_Q5_1},     {QUANT_Q6_K, QUANT_Q8_0},     {QUANT_Q8_K, QUANT_Q8_0},
-    {QUANT_IQ1_S, QUANT_IQ4_NL},  {QUANT_IQ1_M, QUANT_IQ4_NL},  {QUANT_IQ2_XXS, QUANT_IQ4_NL},
-    {QUANT_IQ2_XS, QUANT_IQ4_NL}, {QUANT_IQ2_S, QUANT_IQ4_NL},  {QUANT_IQ3_XXS, QUANT_IQ4_NL},
-    {QUANT_IQ3_S, QUANT_IQ4_NL},  {QUANT_IQ4_XS, QUANT_IQ4_NL}, {QUANT_TQ1_0, QUANT_IQ4_NL},
-    {QUANT_TQ2_0, QUANT_IQ4_NL},  {QUANT_Q1_0, QUANT_IQ4_NL},   {QUANT_Q2_0, QUANT_IQ4_NL},
-    {QUANT_NVFP4, QUANT_IQ4_NL},
+} file_types[] = {
+    {QUANT_MXFP4, 38},   {QUANT_NVFP4, 39},   {QUANT_Q6_0, 135},    {QUANT_IQ2_K, 138},
+    {QUANT_IQ3_K, 139},  {QUANT_IQ4_K, 140},  {QUANT_IQ5_K, 141},   {QUANT_IQ6_K, 142},
+    {QUANT_IQ4_KS, 145}, {QUANT_IQ2_KS, 147}, {QUANT_IQ4_KSS, 148}, {QUANT_IQ5_KS, 150},
+    {QUANT_IQ2_KT, 151}, {QUANT_IQ3_KT, 152}, {QUANT_IQ4_KT, 153},  {QUANT_IQ3_KS, 154},
+    {QUANT_IQ2_KL, 155}, {QUANT_IQ1_KT, 156},
 };
+
+/* The fallbacks of types whose block does not divide a row, by size: types with blocks of 32. */
+static const enum quant_id fallbacks[] = {QUANT_IQ4_NL, QUANT_Q5_0, QUANT_Q5_1, QUANT_Q8_0};
+enum { N_FALLBACKS = sizeof fallbacks / sizeof *fallbacks, FALLBACK_LEN = 32 };
 
 /* Parts of the names of matrices that are small, only looked up, or too sensitive to be quantized.
  */
@@ -195,6 +191,7 @@ static bool set_base(struct cli_quantize_plan *p, const char *name, bool pure,
     const struct cli_quantize_mix *mix = cli_quantize_mix_find(name);
     const char *base = mix ? quant_type_by_id(mix->base)->name : name;
     if (!(p->base = encodable(base, "TYPE", err))) return false;
+    p->file_type = CLI_FILE_TYPE_NONE;
     for (size_t i = 0; i < sizeof file_types / sizeof file_types[0]; i++)
         if (file_types[i].type == p->base->id) p->file_type = file_types[i].file_type;
     if (mix) p->file_type = mix->file_type;
@@ -364,6 +361,17 @@ static const struct quant_type *wanted(const struct cli_quantize_plan *p, uint64
     return p->base;
 }
 
+/* Returns the first fallback with more bits than a type, for blocks shorter than a super-block with
+ * as many; the last one if there is none. */
+static const struct quant_type *fallback_of(const struct quant_type *type)
+{
+    enum { LEN = 256 };
+    const int64_t least = quant_row_size(type, LEN) + (type->block_len == LEN);
+    int i = 0;
+    while (i < N_FALLBACKS - 1 && quant_row_size(quant_type_by_id(fallbacks[i]), LEN) < least) i++;
+    return quant_type_by_id(fallbacks[i]);
+}
+
 const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *p, uint64_t index,
                                                 bool *fell_back)
 {
@@ -374,20 +382,15 @@ const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *
     const struct quant_type *type = wanted(p, index);
     if (!type || t->ne[0] % type->block_len == 0) return type;
     *fell_back = true;
-    for (size_t i = 0; i < sizeof fallbacks / sizeof fallbacks[0]; i++) {
-        const struct quant_type *instead = quant_type_by_id(fallbacks[i].instead);
-        if (fallbacks[i].wanted == type->id && t->ne[0] % instead->block_len == 0 &&
-            instead->scalar.encode)
-            return instead;
-    }
-    return quant_type_by_id(QUANT_F16);
+    return t->ne[0] % FALLBACK_LEN == 0 ? fallback_of(type) : quant_type_by_id(QUANT_F16);
 }
 
 const char *cli_quantize_name(const struct gguf_file *file)
 {
-    uint32_t in_file = UINT32_MAX;
+    uint32_t in_file = CLI_FILE_TYPE_NONE;
     struct base_error ignored = BASE_ERROR_INIT; /* a wrong kind counts as absent */
-    if (!gguf_get_u32(file, "general.file_type", &in_file, &ignored) || in_file == UINT32_MAX)
+    if (!gguf_get_u32(file, "general.file_type", &in_file, &ignored) ||
+        in_file == CLI_FILE_TYPE_NONE)
         return NULL;
     const struct cli_quantize_mix *mix;
     for (size_t i = 0; (mix = cli_quantize_mix_at(i)); i++)

@@ -17,6 +17,9 @@ struct cli_quantize_override {
     const struct quant_type *type;
 };
 
+/* The file_type of types that have no number. */
+#define CLI_FILE_TYPE_NONE UINT32_MAX
+
 struct cli_quantize_plan {
     const struct quant_type *base;
     const struct quant_type *output;    /* output matrix (tied: the embeddings); NULL: by rules */

@@ -4,7 +4,6 @@
 #include "models/block/blocks.h"
 #include "models/model.h"
 #include <math.h>
-#include <string.h>
 
 /* Position scaling as in the metadata; finish_scaling converts it to parameters of the op. */
 struct scaling {

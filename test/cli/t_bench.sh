@@ -163,6 +163,17 @@ scripts/bench-chart <"$work/out" >"$work/chart.svg" || bad 'no picture of the re
 scripts/bench-chart docs/chat.md >"$work/chart.svg" 2>"$work/said" && bad 'a picture of no results'
 grep -q 'no results' "$work/said" || bad "$(cat "$work/said")"
 
+begin scripts_name_a_file_that_is_missing
+missing() { # SCRIPT ARGS..
+    script=$1
+    shift
+    "scripts/$script" "$@" >"$work/out" 2>"$work/said" && bad "$script: status 0"
+    [ "$(cat "$work/said")" = "$script: $work/no: No such file or directory" ] || bad "$(cat "$work/said")"
+}
+missing bench-chart "$work/no"
+missing bench-turns m "$work/no -n 0" "$work/no -n 0"
+missing bench-peers --infer "$work/no" m
+
 if terminals; then
     begin charts_fit_the_terminal
     for columns in 50 $([ -n "$quick" ] || echo 80 120); do

@@ -106,6 +106,26 @@ is "$(type_of blk.0.attn_v.weight)" Q4_K
 
 is "$(types MXFP4_MOE --pure)" '0:MXFP4 1:MXFP4 2:MXFP4 3:MXFP4 4:MXFP4 5:MXFP4 6:MXFP4 7:MXFP4 '
 
+begin rows_that_a_block_does_not_divide_get_blocks_of_32 # of about as many bits, for each type
+"$make_model" "$work/narrow.gguf" type=F16 layers=1 embd=96 heads=2 kv_heads=2 head_dim=48 ff=272 vocab=320 >/dev/null
+m=$work/narrow.gguf
+for type in IQ4_NL:'IQ1_S IQ1_M IQ2_XXS IQ2_XS IQ2_S IQ3_XXS IQ3_S IQ4_XS Q2_K Q3_K TQ1_0 TQ2_0 Q1_0 Q2_0 IQ2_K IQ3_K
+    IQ2_KS IQ3_KS IQ4_KS IQ4_KSS' Q5_0:'Q4_K IQ4_K IQ5_KS' Q5_1:'Q5_K IQ5_K' Q8_0:'Q6_K Q8_K IQ6_K'; do
+    for name in ${type#*:}; do
+        types "$name" --pure >"$work/down"
+        is "$(type_of blk.0.attn_q.weight)" "${type%:*}"
+        is "$(cat "$work/down")" '0:F16 '
+    done
+done
+m=$m0
+
+begin the_file_has_the_number_of_its_type # or none
+for type in Q4_K_M:15 MXFP4:38 Q6_0:135 IQ4_K:140 IQ4_KSS:148 Q8_1: Q8_K:; do
+    infer quantize "$m" "$work/typed.gguf" "${type%:*}"
+    infer inspect "$work/typed.gguf" --metadata
+    is "$(sed -n 's/^ *general.file_type .* //p' "$work/out")" "${type#*:}"
+done
+
 begin tensor_type_is_a_pattern # the first that matches, within the name, in any case
 is "$(types Q8_0 --tensor-type 'blk\.[0-3]\.FFN_DOWN=Q6_K' --tensor-type ffn_down=q5_0)" \
     '0:Q6_K 1:Q6_K 2:Q6_K 3:Q6_K 4:Q5_0 5:Q5_0 6:Q5_0 7:Q5_0 '
