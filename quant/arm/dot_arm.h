@@ -91,14 +91,16 @@ QUANT_INLINE int32x4_t arm_lane_sums(const int32x4_t v[4])
     return vpaddq_s32(vpaddq_s32(v[0], v[1]), vpaddq_s32(v[2], v[3]));
 }
 
-/* The lane sums of four sums that run on. The compiler then computes no later product earlier, for
- * which it would copy the sums. */
+/* The lane sums of four sums that run on. With SDOT the compiler would compute later products
+ * earlier, and copy the sums for them. */
 QUANT_INLINE int32x4_t arm_running_sums(int32x4_t v[4])
 {
-    int32x4_t a = v[0], b = v[1], c = v[2], d = v[3];
-    int32x4_t sums = vpaddq_s32(vpaddq_s32(a, b), vpaddq_s32(c, d));
-    __asm__("" : "+w"(a), "+w"(b), "+w"(c), "+w"(d), "+w"(sums)); /* of arrays it would be memory */
+    int32x4_t sums = arm_lane_sums(v);
+#ifdef __ARM_FEATURE_DOTPROD
+    int32x4_t a = v[0], b = v[1], c = v[2], d = v[3]; /* operands in an array would be memory */
+    __asm__("" : "+w"(a), "+w"(b), "+w"(c), "+w"(d), "+w"(sums));
     v[0] = a, v[1] = b, v[2] = c, v[3] = d;
+#endif
     return sums;
 }
 
