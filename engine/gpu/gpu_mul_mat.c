@@ -49,7 +49,7 @@ void engine_gpu_convert_for_next(struct engine_gpu *gpu, const struct engine_ten
     if (!next || next->op != &engine_op_mul_mat || !supports(next)) return;
     const struct engine_product p = engine_product_of(next);
     const struct quant_act_form *form = p.w[0]->type->act;
-    if (p.x != x || (form != &quant_act_q8_32 && form != &quant_act_q8_256)) return;
+    if (p.x != x || !form->sum_len) return; /* not in blocks */
     *columns = columns_at(form, x->ne[0], scratch_);
     *block = form->block_len;
     gpu->converted = x;
