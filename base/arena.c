@@ -43,8 +43,8 @@ struct base_arena *base_arena_new(uint64_t size, struct base_error *err)
 
 fail:
     base_arena_free(arena);
-    base_fail(err, BASE_NO_MEMORY, "no memory for %llu bytes", (unsigned long long)size);
-    return NULL;
+    return base_null(
+        base_fail(err, BASE_NO_MEMORY, "no memory for %llu bytes", (unsigned long long)size));
 }
 
 void base_arena_free(struct base_arena *arena)
@@ -60,11 +60,9 @@ void *base_arena_take(struct base_arena *arena, uint64_t size, uint64_t align,
 {
     uint64_t start, end;
     if (!base_align_up(arena->used, align, &start) || !base_add(start, size, &end) ||
-        !base_add(end, RED_ZONE, &end) || end > arena->size) {
-        base_fail(err, BASE_NO_MEMORY, "an arena of %llu bytes is full",
-                  (unsigned long long)arena->size);
-        return NULL;
-    }
+        !base_add(end, RED_ZONE, &end) || end > arena->size)
+        return base_null(base_fail(err, BASE_NO_MEMORY, "an arena of %llu bytes is full",
+                                   (unsigned long long)arena->size));
     ASAN_UNPOISON_MEMORY_REGION(arena->memory + start, size);
     arena->used = end;
     return arena->memory + start;

@@ -9,7 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* Words of bits that say what a processor has: of x86-64 the registers that CPUID fills, and XCR0,
+/* Words of bits, the features of a processor: of x86-64 the registers that CPUID fills, and XCR0,
  * the register states that the operating system saves; of 64-bit ARM the two words that Linux
  * passes to each process. Those of the other family are 0. */
 enum word { LEAF1_C, LEAF7_B, LEAF7_C, LEAF7_D, LEAF7_1_A, XCR0, HWCAP, HWCAP2, N_WORDS };

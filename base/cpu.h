@@ -59,7 +59,7 @@ const void *cpu_row(enum cpu_level level, const void *const rows[CPU_LEVEL_COUNT
 /* The names of all levels in their order, as an option's list of choices. */
 #define CPU_LEVEL_NAMES "scalar|avx2|avxvnni|avx512|avx512bf16|amx|neon|dotprod|i8mm"
 const char *cpu_level_name(enum cpu_level level); /* "scalar", "avx2", ... */
-/* The flags that a level needs in addition to its parent's, as /proc/cpuinfo spells them; "" for
+/* The flags that a level needs in addition to its parent's, as words of /proc/cpuinfo; "" for
  * scalar. */
 const char *cpu_level_needs(enum cpu_level level);
 /* False when no level has that name (any case); then *level is unchanged. */

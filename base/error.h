@@ -8,6 +8,7 @@
 #define BASE_ERROR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The codes are the exit statuses that docs/scripting.md promises. */
@@ -46,6 +47,12 @@ bool base_fail_at(struct base_error *err, enum base_code code, const char *item,
 /* As base_fail, with the file concerned, unless the recorded error names one already. */
 bool base_fail_file(struct base_error *err, enum base_code code, const char *file,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Returns NULL: `return base_null(base_fail(...))` ends a function that returns a pointer. */
+static inline void *base_null(bool is_false)
+{
+    (void)is_false;
+    return NULL;
+}
 /* All always return false; these macros show that to the compiler, so that it does not warn about
  * values that are unset on failure. */
 static inline bool base_false(bool is_false)

@@ -14,10 +14,7 @@ void *base_keep_take(struct base_keep *k, size_t size, struct base_error *err)
     uint64_t all;
     struct base_keep_block *b =
         base_add(size, sizeof *b, &all) && all <= SIZE_MAX ? calloc(1, (size_t)all) : NULL;
-    if (!b) {
-        base_fail(err, BASE_NO_MEMORY, "not enough memory");
-        return NULL;
-    }
+    if (!b) return base_null(base_fail(err, BASE_NO_MEMORY, "not enough memory"));
     b->before = k->latest;
     k->latest = b;
     return b->bytes;

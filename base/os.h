@@ -33,8 +33,8 @@ void base_os_arm_features(uint32_t *hwcap, uint32_t *hwcap2);
 /* Returns whether this process may use the tile registers of x86-64 (AMX) from now on. */
 bool base_os_allow_tiles(void);
 
-/* Writes the name of the processor, "" if it is unknown, and its features, words as /proc/cpuinfo
- * spells them. Returns false if the features are unknown. */
+/* Writes the name of the processor, "" if it is unknown, and its features, as words of
+ * /proc/cpuinfo. Returns false if the features are unknown. */
 bool base_os_cpu_text(char *name, size_t name_size, char *features, size_t features_size);
 
 /* ---- Memory ---- */

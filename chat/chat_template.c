@@ -7,7 +7,6 @@
 #include "text/json/json_parse.h"
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool no_memory(struct base_error *err)
@@ -203,7 +202,7 @@ static bool render(const struct chat_template *t, const json_t *messages, struct
 {
     struct jinja_template_options options = jinja_template_options_default();
     options.exhausted = exhausted;
-    json_t *context = text_json_copy(t->variables);
+    json_auto_t *context = text_json_copy(t->variables);
     options.own = own;
     options.own_variables = own_variables;
     options.n_own_variables = N_OWN;
@@ -213,7 +212,6 @@ static bool render(const struct chat_template *t, const json_t *messages, struct
     ok =
         ok ? jinja_template_render(t->template, context, &options, text, err) || name_origin(t, err)
            : no_memory(err);
-    json_decref(context);
     return ok;
 }
 
@@ -276,8 +274,7 @@ static json_t *join_parts(const json_t *parts)
         if (i) base_buffer_add_text(&all, "\n");
         base_buffer_add(&all, json_string_value(text), json_string_length(text));
     }
-    json_t *joined = all.failed ? NULL : json_stringn(all.data ? all.data : "", all.size);
-    return joined;
+    return all.failed ? NULL : json_stringn(all.data ? all.data : "", all.size);
 }
 
 /* Converts a call's arguments to the other form if the template needs it. False without memory. */
@@ -374,7 +371,7 @@ static void note_marks(const struct chat_template *t, const struct chat_settings
     const bool by_name = settings->template && text_chat_format(settings->template);
     BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     struct base_error ignored = BASE_ERROR_INIT;
-    json_t *trial = json_pack("[{s:s, s:s}]", "role", "user", "content", "x");
+    json_auto_t *trial = json_pack("[{s:s, s:s}]", "role", "user", "content", "x");
     if (trial && render(t, trial, &text, NULL, NULL, &ignored))
         for (size_t i = 0; i < text.size; i++) {
             const char *mark = text.data + i;
@@ -395,7 +392,6 @@ static void note_marks(const struct chat_template *t, const struct chat_settings
             settings->caller->note(note);
             break;
         }
-    json_decref(trial);
 }
 
 /* ---- Opening and rendering ---- */
@@ -454,9 +450,8 @@ bool chat_template_render(const struct chat_template *t, const struct chat_reque
     base_buffer_clear(&out->text);
     base_buffer_clear(&out->own);
     out->ids.count = 0;
-    json_t *list = convert(t, messages, err);
+    json_auto_t *list = convert(t, messages, err);
     bool ok = list && render(t, list, &out->text, &out->own, NULL, err);
-    json_decref(list);
     if (ok && out->text.size == 0) {
         base_fail(err, BASE_USAGE, "the chat template makes an empty text of these messages");
         ok = name_origin(t, err);
@@ -474,11 +469,10 @@ bool chat_template_render(const struct chat_template *t, const struct chat_reque
 bool chat_template_try(const struct chat_template *t, const json_t *messages,
                        struct base_buffer *text, struct base_error *err)
 {
-    json_t *list = convert(t, messages, err);
+    json_auto_t *list = convert(t, messages, err);
     base_buffer_clear(text);
     base_buffer_add_text(text, "");
     const bool ok = list && render(t, list, text, NULL, NULL, err);
-    json_decref(list);
     return ok && (!text->failed || no_memory(err));
 }
 

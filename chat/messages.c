@@ -4,7 +4,6 @@
 #include "text/json/json_load.h"
 #include "text/json/json_number.h"
 #include "text/json/json_parse.h"
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -327,7 +327,7 @@ void chat_schema_note(const struct chat_caller *caller, const struct constrain_n
 {
     char text[700], more[48] = "";
     if (notes->count == 0) return;
-    if (notes->count > 1) snprintf(more, sizeof more, "; %u such remarks in all", notes->count);
+    if (notes->count > 1) snprintf(more, sizeof more, "; %u such notes in all", notes->count);
     snprintf(text, sizeof text, "%s: %.500s%s", source, notes->text, more);
     caller->note(text);
 }

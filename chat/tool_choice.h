@@ -15,8 +15,8 @@ bool chat_tool_choice_compile(const struct chat_request *request, const struct c
                               struct constraint **out, struct base_buffer *marks,
                               struct base_error *err);
 
-/* Passes on what generation does not do as a schema says, if there is anything; `source` names the
- * schema. */
+/* Passes on the rules of a schema that generation does not enforce, if there are any; `source`
+ * names the schema. */
 void chat_schema_note(const struct chat_caller *caller, const struct constrain_notes *notes,
                       const char *source);
 

@@ -21,7 +21,7 @@ static const char *option_of(const struct generate_constraint_source *s)
 }
 
 /* Adds the name of the file or option to an error of the compiler. A single word that is not a file
- * was probably meant as a file name; the message says so. */
+ * was probably meant as a file name, which the message states. */
 static void name_source(const struct generate_constraint_source *given, const char *file,
                         const char *word, struct base_error *err)
 {

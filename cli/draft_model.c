@@ -1,7 +1,6 @@
 /* cli/draft_model.c: --draft. See cli/draft_model.h. */
 #include "cli/draft_model.h"
 #include "cli/system.h"
-#include <string.h>
 
 /* Returns the text of a token; empty if it is unused, or only a row of the model's matrices. */
 static struct gguf_str text_of(const struct cli_model *m, uint32_t id)

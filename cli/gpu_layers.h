@@ -16,7 +16,7 @@ struct cli_gpu {
 };
 
 /* Opens the GPU of --gpu as values->device, which the caller closes; NULL: none. With `auto`, and
- * with another program's name of the option, a remark says why there is none; otherwise BASE_USAGE,
+ * with another program's name of the option, a note states why there is none; otherwise BASE_USAGE,
  * as for a value that is none. */
 bool cli_gpu_open(struct cli_values *values, struct base_error *err);
 void cli_gpu_close(struct cli_values *values);

@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include <stdbool.h>
-#include <stdint.h>
 
 enum { CLI_FEATURE_MAX = 16 };
 

@@ -46,9 +46,20 @@ bool cli_model_has_vocabulary(const struct cli_model *m)
     return true;
 }
 
+/* Fails for a file that is no language model. */
+static bool check_kind(const struct cli_model *m, struct base_error *err)
+{
+    if (model_kind_check(m->file, err)) return true;
+    const size_t n = strlen(err->text);
+    if (model_is_drafter(m->file)) snprintf(err->text + n, sizeof err->text - n, " (--draft)");
+    base_error_set_file(err, gguf_path(m->file));
+    return false;
+}
+
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err)
 {
     struct base_error why = BASE_ERROR_INIT;
+    if (!m->encodes && !check_kind(m, err)) return false;
     m->tokenizer = text_tokenizer_open(m->file, &why);
     /* What the file is explains more than the key that it lacks. */
     if (!m->tokenizer && (why.code != BASE_MODEL || model_kind_check(m->file, err))) *err = why;
@@ -58,7 +69,7 @@ bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err)
 
 bool cli_model_end_source(const struct cli_model *m, struct text_ids *ids, struct base_error *err)
 {
-    const int32_t id = model_start_id(m->file);
+    const int32_t id = m->model ? model_facts(m->model)->start_id : model_start_id(m->file);
     return id < 0 || ids->count == 0 || text_ids_add(ids, id, err);
 }
 
@@ -66,6 +77,7 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
                             struct base_error *err)
 {
     struct engine_options o = engine_options_default();
+    if (!check_kind(m, err)) return false;
     o.n_threads = (int)values->threads;
     o.use_blas = values->blas;
     o.columns = values->sparse && strcmp(values->sparse, "on") == 0;
@@ -141,15 +153,16 @@ static double scaling(const struct gguf_file *file, const char *arch)
 }
 
 /* A warning, because past its training context a model generates nonsense without an error. */
-static void note_long_context(const struct cli_model *m, uint32_t n_ctx)
+static void note_long_context(const struct model *m, const struct gguf_file *file, bool drafts,
+                              uint32_t n_ctx)
 {
-    const struct model_facts *f = model_facts(m->model);
-    if ((double)n_ctx > f->n_ctx_train * scaling(m->file, f->arch))
+    const struct model_facts *f = model_facts(m);
+    if ((double)n_ctx > f->n_ctx_train * scaling(file, f->arch))
         cli_note("the context of %u tokens is longer than the %u that %s%s was trained with; "
                  "beyond them its %s",
-                 n_ctx, f->n_ctx_train, m->drafts ? "the draft model " : "the model",
-                 m->drafts ? gguf_path(m->file) : "",
-                 m->drafts ? "guesses are mostly wrong" : "text makes no sense");
+                 n_ctx, f->n_ctx_train, drafts ? "the draft model " : "the model",
+                 drafts ? gguf_path(file) : "",
+                 drafts ? "guesses are mostly wrong" : "text makes no sense");
 }
 
 bool cli_model_keeps_mtp(const struct cli_model *m, const struct cli_values *values)
@@ -187,7 +200,8 @@ bool cli_model_open_session(struct cli_model *m, const struct cli_values *values
                             uint32_t n_ctx, struct base_error *err)
 {
     if (!cli_model_plan_session(m, values, n_seq, n_ctx, err)) return false;
-    note_long_context(m, n_ctx);
+    note_long_context(m->model, m->file, m->drafts, n_ctx);
+    if (m->drafter.model) note_long_context(m->drafter.model, m->drafter.file, true, n_ctx);
     return true;
 }
 

@@ -34,6 +34,7 @@ struct cli_model {
     struct cli_adapters adapters;
     struct cli_model_gpu gpu;
     struct base_buffer name; /* general.name, or the file name */
+    bool encodes;            /* only its vocabulary is used */
     bool drafts;             /* it is the model of --draft */
     bool embeds;             /* sessions return hidden states instead of logits */
     bool whole;              /* sessions evaluate whole texts, also of diffusion models */
@@ -43,6 +44,8 @@ struct cli_model {
  * following call fails. */
 bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
                          struct base_error *err);
+/* Opens the vocabulary. Fails with BASE_MODEL for a file that is no language model (a drafter, an
+ * adapter ..), unless only its vocabulary is used. */
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err);
 /* Appends the token that begins the answer after a text for an encoder, if the model of the open
  * file has one. */
@@ -52,7 +55,7 @@ bool cli_model_has_vocabulary(const struct cli_model *m);
 /* Starts the engine and opens the weights, adapters, control vectors and the drafter. */
 bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
                             struct base_error *err);
-/* Appends a member that says that results are approximate (--sparse predict); otherwise nothing. */
+/* Appends a member for approximate results (--sparse predict); otherwise nothing. */
 void cli_model_add_approximate(const struct cli_model *m, struct base_buffer *out);
 /* Opens a session of n_seq sequences of n_ctx tokens; n_ctx 0: the model's default. Warns on
  * standard error if n_ctx exceeds the training context and the file does not scale positions.

@@ -1,13 +1,11 @@
 /* cli/model_hash.c: computes the hash of a model and caches it. See cli/model_hash.h. */
 #include "cli/model_hash.h"
 #include "base/buffer.h"
+#include "base/interrupt.h"
 #include "base/output.h"
 #include "cli/progress.h"
-#include "cli/system.h"
 #include "cli/user_folder.h"
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>

@@ -229,8 +229,7 @@ static const char *text_of(const struct json_setter *s, const json_t *value, str
     if (strlen(text) == size)
         return s->escapes && s->option->escapes ? cli_value_unescape(s->source, text, s->keep, err)
                                                 : text;
-    base_fail_at(err, BASE_USAGE, s->source, -1, "contains a NUL");
-    return NULL;
+    return base_null(base_fail_at(err, BASE_USAGE, s->source, -1, "contains a NUL"));
 }
 
 static bool set_text(const struct json_setter *s, const json_t *value, struct base_error *err)

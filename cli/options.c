@@ -73,7 +73,7 @@ enum cli_command_id cli_command_find(const char *name)
 
 /* ---- Unknown words ---- */
 
-/* Finds the spelling of an option of the command that a word resembles. */
+/* Finds the name of an option of the command that a word resembles. */
 static bool resembles(enum cli_command_id command, const char *word, char near[NAME_MAX_SIZE])
 {
     char spelt[CLI_OPTION_MAX][NAME_MAX_SIZE];
@@ -228,9 +228,8 @@ static bool is_model(const char *word)
     enum { LEAST = 5 };
     BASE_LOCAL_BUFFER path = BASE_BUFFER_INIT;
     struct base_error none = BASE_ERROR_INIT;
-    const bool is = strlen(word) >= LEAST && !strchr(word, '/') && cli_model_folder(&path) &&
-                    !path.failed && cli_model_find(word, &path, &none);
-    return is;
+    return strlen(word) >= LEAST && !strchr(word, '/') && cli_model_folder(&path) && !path.failed &&
+           cli_model_find(word, &path, &none);
 }
 
 /* Takes an argument as the value of the option that the command names for it. */

@@ -1,7 +1,7 @@
 /* cli/options.h: the options of every subcommand, from one table (options_tables.c).
  *
  * Parsing, defaults, environment variables, --help, the man page, completions and suggestions use
- * its rows; outside the table only error messages contain spellings of options. An option's value
+ * its rows; outside the table only error messages contain names of options. An option's value
  * is that of the command line, otherwise that of INFER_<NAME>, otherwise the row's default. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
@@ -135,7 +135,7 @@ struct cli_option {
     bool escapes;          /* with --escape its texts have escapes, which the parser replaces */
     bool common;           /* listed by -h */
     size_t at;             /* offset of the member in struct cli_values */
-    /* Sets the request's member from a JSON value that is no text; NULL: as the kind says. */
+    /* Sets the request's member from a JSON value that is no text; NULL: by the kind. */
     bool (*from_json)(struct chat_request *request, const json_t *value, struct base_keep *keep,
                       struct base_error *err);
 };

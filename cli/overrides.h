@@ -11,8 +11,8 @@
 bool cli_overrides_apply(struct gguf_file *file, const struct cli_values *values, bool drafts,
                          struct base_error *err);
 
-/* Fails with BASE_USAGE if a key of --override-kv has no effect: neither does the file have it, nor
- * did the opened model, or the tokenizer if it was opened, look for it. */
+/* Fails with BASE_USAGE if a key of --override-kv has no effect: the file does not have it, and
+ * neither the opened model nor the tokenizer, if it was opened, read it. */
 bool cli_overrides_check(const struct gguf_file *file, bool has_tokenizer, struct base_error *err);
 
 #endif

@@ -19,7 +19,7 @@ enum {
     PART_SIZE = 128,
     WIDTH = 80, /* if the terminal does not report its width */
     WIDTH_MAX = 300,
-    HOURS_MAX = 100 /* a longer remaining time is a guess */
+    HOURS_MAX = 100 /* a longer remaining time is not shown: it is inaccurate */
 };
 
 /* ---- The text of the line ---- */

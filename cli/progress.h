@@ -8,7 +8,6 @@
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

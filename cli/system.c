@@ -15,7 +15,6 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Stacks: the least with which all commands were tried, and that of most systems. */

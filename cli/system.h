@@ -50,8 +50,8 @@ bool cli_is_utf16(const char *bytes, size_t size);
  * terminal or /dev/null). A file of which a part was read belongs to the process that read it, as
  * in a loop of `while read`. */
 bool cli_stdin_is_piped(void);
-/* Call it before the first read: waits up to two seconds for input, then says on a terminal what
- * the program waits for. */
+/* Call it before the first read: waits up to two seconds for input, then prints on a terminal
+ * what the program waits for. */
 void cli_stdin_announce(void);
 bool cli_stdin_is_terminal(void);
 

@@ -1,22 +1,24 @@
-/* cli/whole_text.c: see cli/diffusion.h. */
+/* cli/whole_text.c: see cli/whole_text.h. */
 #include "cli/whole_text.h"
-#include "cli/system.h"
+#include "cli/draft_file.h"
 #include "generate/diffusion.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { DEFAULT_TOKENS = 128 };
 
-bool cli_diffusion_check(const struct cli_generation *g, const struct cli_values *values,
-                         const struct cli_model *model, struct base_error *err)
+bool cli_diffusion_prepare(struct generate_options *o, bool has_temp,
+                           const struct cli_values *values, const struct cli_model *model,
+                           struct base_error *err)
 {
     if (!model_facts(model->model)->diffusion) return true;
-    const char *name = g->options.constraint                       ? "a constraint"
-                       : g->options.all_logits                     ? "--logprobs"
+    const char *name = o->constraint                               ? "a constraint"
+                       : o->all_logits                             ? "--logprobs"
                        : values->heat                              ? "--heat"
                        : values->cache                             ? "--cache"
-                       : !cli_is_choice("auto|off", values->draft) ? "--draft"
+                       : cli_draft_source(values) > CLI_DRAFT_AUTO ? "--draft"
                                                                    : NULL;
+    if (!has_temp) o->sample.temp = 0;
     return !name ||
            base_fail(err, BASE_USAGE, "%s: a diffusion model writes its tokens together", name);
 }
@@ -37,43 +39,47 @@ static bool give(struct generate_request *r, const int32_t *ids, uint32_t n, gen
     return true;
 }
 
-bool cli_diffusion_run(const struct cli_generation *g, const struct cli_values *values,
-                       const struct cli_model *model, const struct text_ids *prompt,
-                       generate_sink_fn *sink, void *user, struct generate_outcome *outcome,
-                       struct base_error *err)
+static struct generate_diffusion options_of(const struct cli_diffusion *d)
 {
     static const char *const names[GENERATE_CONFIDENCES] = {[GENERATE_BY_PROBABILITY] =
                                                                 "confidence",
                                                             [GENERATE_BY_ENTROPY] = "entropy",
                                                             [GENERATE_BY_MARGIN] = "margin",
                                                             [GENERATE_BY_CHANCE] = "random"};
-    const uint32_t room = model_session_n_ctx(model->session) - (uint32_t)prompt->count;
+    const uint32_t room = model_session_n_ctx(d->model->session) - (uint32_t)d->prompt->n;
     const uint64_t limit =
-        g->options.max_tokens == UINT64_MAX ? DEFAULT_TOKENS : g->options.max_tokens;
-    struct generate_diffusion d = {.n_tokens = limit < room ? (uint32_t)limit : room,
-                                   .n_steps = (uint32_t)values->diffusion_steps,
-                                   .n_block = (uint32_t)values->diffusion_block,
-                                   .sample = g->options.sample,
-                                   .is_end = g->options.ignore_eos ? NULL : is_end,
-                                   .user = model->tokenizer};
+        d->options->max_tokens == UINT64_MAX ? DEFAULT_TOKENS : d->options->max_tokens;
+    struct generate_diffusion o = {.n_tokens = limit < room ? (uint32_t)limit : room,
+                                   .n_steps = (uint32_t)d->values->diffusion_steps,
+                                   .n_block = (uint32_t)d->values->diffusion_block,
+                                   .sample = d->options->sample,
+                                   .is_end = d->options->ignore_eos ? NULL : is_end,
+                                   .user = d->model->tokenizer};
+    o.sample.seed = d->prompt->seed;
+    while (strcmp(names[o.confidence], d->values->diffusion_algorithm) != 0) o.confidence++;
+    return o;
+}
+
+bool cli_diffusion_run(const struct cli_diffusion *d, generate_sink_fn *sink, void *user,
+                       struct generate_outcome *outcome, struct base_error *err)
+{
+    const struct generate_diffusion o = options_of(d);
+    struct model_session *session = d->model->session;
+    const size_t n_prompt = d->prompt->n;
     struct generate_piece rest;
     uint32_t n = 0;
-    while (strcmp(names[d.confidence], values->diffusion_algorithm) != 0) d.confidence++;
-    if (!cli_option_given(values, CLI_REQUEST_AT(generate.sample.temp))) d.sample.temp = 0;
-    int32_t *ids = calloc(prompt->count + d.n_tokens + (size_t)1, sizeof *ids);
+    int32_t *ids = calloc(n_prompt + o.n_tokens + (size_t)1, sizeof *ids);
     if (!ids) return base_fail(err, BASE_NO_MEMORY, "not enough memory for the answer");
-    memcpy(ids, prompt->id, prompt->count * sizeof *ids);
-    cli_model_progress_tokens(model, "writing", 0);
-    bool ok = d.n_tokens == 0 || generate_diffuse(model->session, &d, ids, prompt->count, &n, err);
-    cli_progress_end();
+    memcpy(ids, d->prompt->ids, n_prompt * sizeof *ids);
+    bool ok = o.n_tokens == 0 || generate_diffuse(session, &o, ids, n_prompt, &n, err);
     if (!ok && err->code == BASE_INTERRUPTED) {
         *err = BASE_ERROR_INIT;
-        generate_request_interrupt(g->request);
+        generate_request_interrupt(d->request);
         ok = true;
     }
-    model_session_truncate(model->session, (uint32_t)prompt->count);
-    ok = ok && give(g->request, ids + prompt->count, n, sink, user, err) &&
-         generate_request_end(g->request, &rest, outcome, err) &&
+    model_session_truncate(session, (uint32_t)n_prompt);
+    ok = ok && give(d->request, ids + n_prompt, n, sink, user, err) &&
+         generate_request_end(d->request, &rest, outcome, err) &&
          (rest.size == 0 || sink(user, &rest, err));
     free(ids);
     return ok;

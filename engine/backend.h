@@ -48,7 +48,7 @@ struct engine_backend {
     /* Fails if a call for the place failed before; NULL: run has returned all errors. */
     bool (*wait)(const struct engine_place *place, struct base_error *err);
 
-    /* See engine/kv.h; kv_form does not set `bytes`. */
+    /* See engine/kv.h; kv_form does not set `bytes`; type NULL: the device has no such cache. */
     struct engine_kv_form (*kv_form)(enum engine_kv_q16 what, const struct quant_type *type,
                                      uint32_t size);
     void (*kv_copy)(const struct engine_place *place, const struct engine_kv_form *form, char *to,

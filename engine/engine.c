@@ -13,10 +13,7 @@ struct engine *engine_new(const struct engine_options *options, struct base_erro
     const struct engine_backend *host =
         options->plan_only ? &engine_backend_plan : &engine_backend_cpu;
     struct engine *e = calloc(1, sizeof(*e));
-    if (!e) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for the engine");
-        return NULL;
-    }
+    if (!e) return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for the engine"));
     e->options = *options;
     e->place[e->n_places++] = (struct engine_place){.backend = host};
     if (host->open(e, err)) return e;
@@ -34,10 +31,8 @@ void engine_free(struct engine *e)
 const struct engine_place *engine_add_place(struct engine *e, const struct engine_backend *backend,
                                             void *device, struct base_error *err)
 {
-    if (e->n_places == ENGINE_PLACES_MAX) {
-        base_fail(err, BASE_FAILED, "more than %d places", ENGINE_PLACES_MAX);
-        return NULL;
-    }
+    if (e->n_places == ENGINE_PLACES_MAX)
+        return base_null(base_fail(err, BASE_FAILED, "more than %d places", ENGINE_PLACES_MAX));
     struct engine_place *place = &e->place[e->n_places];
     *place = (struct engine_place){.index = e->n_places++, .backend = backend, .device = device};
     return place;

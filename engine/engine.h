@@ -57,7 +57,7 @@ struct engine {
 struct engine *engine_new(const struct engine_options *options, struct base_error *err);
 void engine_free(struct engine *e); /* e may be NULL */
 
-/* Adds a place whose memory and nodes belong to `device`, which the backend knows and which must
+/* Adds a place whose memory and nodes belong to `device`, a device of the backend that must
  * outlive the engine. Graphs and models that exist already do not use it. Returns NULL and
  * BASE_FAILED if there are ENGINE_PLACES_MAX. */
 const struct engine_place *engine_add_place(struct engine *e, const struct engine_backend *backend,

@@ -14,15 +14,10 @@ struct engine_graph *engine_graph_new(struct engine *engine, int max_tensors,
                                       struct base_error *err)
 {
     struct engine_graph *g = NULL;
-    if (max_tensors < 1) {
-        base_fail(err, BASE_FAILED, "a graph needs room for at least one tensor");
-        return NULL;
-    }
+    if (max_tensors < 1)
+        return base_null(base_fail(err, BASE_FAILED, "a graph needs room for at least one tensor"));
     g = calloc(1, sizeof *g);
-    if (!g) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for a graph");
-        return NULL;
-    }
+    if (!g) return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for a graph"));
     g->engine = engine;
     g->max_tensors = engine_plan_tensors(max_tensors, engine->n_places);
     g->err = BASE_ERROR_INIT;

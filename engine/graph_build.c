@@ -18,8 +18,7 @@ struct engine_tensor *engine_graph_fail(struct engine_graph *g, const char *form
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    base_fail(&g->err, BASE_MODEL, "%s", text);
-    return NULL;
+    return base_null(base_fail(&g->err, BASE_MODEL, "%s", text));
 }
 
 bool engine_shape_fail(const struct engine_tensor *dst, struct base_error *err, const char *what)

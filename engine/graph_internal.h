@@ -1,15 +1,13 @@
 /* engine/graph_internal.h: private to engine/: how a builder appends a node (graph_build.c), and
  * the graph struct for plan.c and simplify.c.
  *
- * A builder is three lines:
+ * A builder is one line, and two more where the op has parameters:
  *
- *     struct engine_tensor *engine_scale(struct engine_graph *g, struct engine_tensor *a,
- *                                        float scale, float bias)
- *     {
- *         struct engine_tensor *src[] = {a};
- *         union engine_params params = {.scale = {scale, bias}};
- *         return engine_graph_node(g, &engine_op_scale, src, 1, &params);
- *     }
+ *     return ENGINE_NODE(g, &engine_op_expert_sum, y, weights);
+ *
+ *     struct engine_tensor *src[] = {a};
+ *     union engine_params params = {.scale = {scale, bias}};
+ *     return engine_graph_node(g, &engine_op_scale, src, 1, &params);
  */
 #ifndef ENGINE_GRAPH_INTERNAL_H
 #define ENGINE_GRAPH_INTERNAL_H
@@ -30,6 +28,11 @@
 struct engine_tensor *engine_graph_node(struct engine_graph *g, const struct engine_op *op,
                                         struct engine_tensor *const *src, int n_src,
                                         const union engine_params *params);
+/* Appends the node op(sources...) of an op without parameters. */
+#define ENGINE_NODE(g, op, ...)                                                                    \
+    engine_graph_node(g, op, (struct engine_tensor *[]){__VA_ARGS__},                              \
+                      (int)(sizeof((struct engine_tensor *[]){__VA_ARGS__}) / sizeof(void *)),     \
+                      NULL)
 
 /* Appends a view of `a`: ne and nb (NULL: contiguous) of n_dims dimensions, `offset` bytes after
  * the start of a. Fails if the view exceeds the memory of `a`. */

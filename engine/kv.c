@@ -16,6 +16,9 @@ bool engine_kv_form(const struct engine_place *place, enum engine_kv_q16 what,
                          "a cache of type %s does not fit heads of %u values (blocks of %u)",
                          type->name, size, type->block_len);
     *out = backend_of(place)->kv_form(what, type, size);
+    if (!out->type)
+        return base_fail(err, BASE_USAGE, "a cache of type %s cannot be on a %s", type->name,
+                         backend_of(place)->name);
     return quant_row_bytes(out->type, (uint64_t)out->elements, &out->bytes) ||
            base_fail(err, BASE_NO_MEMORY, "a cache of rows of %u values is too large", size);
 }

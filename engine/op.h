@@ -1,6 +1,6 @@
 /* engine/op.h: an op is one row of a table: name, sources, shape rule, work.
  *
- * A row says what an op is, not how it is computed: each device has a table of its own for that
+ * A row defines an op, not how it is computed: each device has a table of its own for that
  * (engine/cpu/cpu_op.h). Rows are in engine/graph/, with their builders; engine/ops.h lists all. */
 #ifndef ENGINE_OP_H
 #define ENGINE_OP_H

@@ -8,7 +8,6 @@
 #include "engine/unary.h"
 #include "quant/quant.h"
 #include <stdbool.h>
-#include <stdint.h>
 
 enum engine_rope_kind {
     ENGINE_ROPE_NORMAL,     /* pairs (2i, 2i + 1) */

@@ -147,10 +147,8 @@ static struct engine_tensor *add_tensor(struct planner *p, const struct engine_t
                                         int place, struct base_error *err)
 {
     struct engine_graph *g = p->g;
-    if (g->n_tensors == g->max_tensors) {
-        base_fail(err, BASE_FAILED, "graph: too many copies between places");
-        return NULL;
-    }
+    if (g->n_tensors == g->max_tensors)
+        return base_null(base_fail(err, BASE_FAILED, "graph: too many copies between places"));
     struct engine_tensor *t = &g->tensors[g->n_tensors];
     p->life[g->n_tensors++] = (struct lifetime){.needed = true};
     *t = *like;
@@ -241,8 +239,8 @@ static bool add_step(struct planner *p, struct engine_tensor *t, struct base_err
         if (t->src[k] && !(t->src[k] = bring(p, t->src[k], err))) return false;
     const void *row = backend->row(t);
     if (!row)
-        return base_fail_at(err, BASE_USAGE, t->name, -1, "%s is not an op of backend %s",
-                            t->op->name, backend->name);
+        return base_fail_at(err, BASE_USAGE, t->name, -1, "no code on a %s for this %s",
+                            backend->name, t->op->name);
     plan->segments[plan->n_segments - 1].n_steps++;
     plan->steps[plan->n_steps++] = (struct engine_step){.node = t, .row = row};
     forget_copies(p, t);

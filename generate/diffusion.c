@@ -1,5 +1,6 @@
 /* generate/diffusion.c: see generate/diffusion.h. */
 #include "generate/diffusion.h"
+#include "base/math.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -30,7 +31,7 @@ static double confidence_of(struct writer *w, const float *logits, int32_t id)
         return -sample_entropy(level, logits, w->facts->n_vocab);
     case GENERATE_BY_MARGIN:
         sample_logprobs(level, logits, w->facts->n_vocab, 2, best, -1, NULL);
-        return exp(best[0].logprob) - exp(best[1].logprob);
+        return base_exp(best[0].logprob) - base_exp(best[1].logprob);
     case GENERATE_BY_CHANCE:
         return sample_random_unit(&w->random);
     default:

@@ -68,10 +68,7 @@ struct generate_draft *generate_draft_new(const struct generate_draft_options *o
                                           struct base_error *err)
 {
     struct generate_draft *d = calloc(1, sizeof *d);
-    if (!d) {
-        base_fail(err, BASE_NO_MEMORY, "not enough memory for draft tokens");
-        return NULL;
-    }
+    if (!d) return base_null(base_fail(err, BASE_NO_MEMORY, "not enough memory for draft tokens"));
     d->options = *options;
     memcpy(d->right, usual_right, sizeof d->right);
     d->model_right = USUAL_MODEL_RIGHT;

@@ -24,10 +24,9 @@ struct generate_embedder *generate_embedder_new(struct model_session *session,
                                                 enum model_pooling pooling, struct base_error *err)
 {
     const bool rank = pooling == MODEL_POOL_RANK;
-    if (rank && facts->n_rank == 0) {
-        base_fail(err, BASE_USAGE, "the model has no classifier: it cannot score texts");
-        return NULL;
-    }
+    if (rank && facts->n_rank == 0)
+        return base_null(
+            base_fail(err, BASE_USAGE, "the model has no classifier: it cannot score texts"));
     struct generate_embedder *e = calloc(1, sizeof *e);
     if (e) {
         e->session = session;
@@ -46,8 +45,7 @@ struct generate_embedder *generate_embedder_new(struct model_session *session,
         if (e->token && e->batch && e->sum && e->pooled && e->out) return e;
     }
     generate_embedder_free(e);
-    base_fail(err, BASE_NO_MEMORY, "not enough memory for embeddings");
-    return NULL;
+    return base_null(base_fail(err, BASE_NO_MEMORY, "not enough memory for embeddings"));
 }
 
 void generate_embedder_free(struct generate_embedder *e)

@@ -34,7 +34,7 @@ struct generate_request {
     int32_t *held; /* [n_ctx + 1] */
     size_t n_held;
     struct base_buffer piece, output; /* bytes of the latest token; text that may be shown */
-    struct base_buffer lines;         /* that text in lines, if the options say so */
+    struct base_buffer lines;         /* that text in lines, if the options request them */
     struct generate_json_lines in_lines;
     uint64_t n_decoded, n_shown; /* in bytes of the text */
     uint64_t n_laid;             /* bytes that lines add to the text that was shown */
@@ -115,10 +115,7 @@ struct generate_request *generate_request_new(const struct generate_options *opt
                                               struct base_error *err)
 {
     struct generate_request *r = calloc(1, sizeof *r);
-    if (!r) {
-        base_fail(err, BASE_NO_MEMORY, "not enough memory to generate");
-        return NULL;
-    }
+    if (!r) return base_null(base_fail(err, BASE_NO_MEMORY, "not enough memory to generate"));
     r->options = options;
     r->model = *model;
     r->seq = seq;

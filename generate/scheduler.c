@@ -34,6 +34,7 @@ struct generate_scheduler {
     struct constrain_token_trie *trie; /* NULL until a job has a constraint */
     struct generate_store store;
     uint32_t n_slots, n_seq, n_ctx, n_step;
+    bool encodes; /* all ids of a prompt but the last are a text for the model's encoder */
     struct sequence *sequence;   /* [n_seq] */
     struct scheduler_slot *slot; /* [n_slots] */
     uint32_t *order;             /* [n_slots]: slots with a job, the oldest first */
@@ -68,15 +69,14 @@ struct generate_scheduler *generate_scheduler_new(const struct generate_model *m
                                                   struct base_error *err)
 {
     struct generate_scheduler *s = calloc(1, sizeof *s);
-    if (!s) {
-        base_fail(err, BASE_NO_MEMORY, "not enough memory for a scheduler");
-        return NULL;
-    }
+    if (!s) return base_null(base_fail(err, BASE_NO_MEMORY, "not enough memory for a scheduler"));
     s->model = *model;
     s->n_seq = model_session_n_seq(model->session);
     s->n_ctx = model_session_n_ctx(model->session);
     s->n_slots = options->n_slots ? options->n_slots : s->n_seq;
     s->n_step = options->n_step ? options->n_step : DEFAULT_STEP;
+    s->encodes = model_facts(model->model)->start_id >= 0;
+    if (s->encodes && s->n_step < s->n_ctx) s->n_step = s->n_ctx; /* a prompt is one piece */
     s->store = options->store;
     s->draft = options->draft;
     s->end = &s->first;
@@ -203,20 +203,22 @@ static struct model_adaptation adaptation_of(const struct generate_scheduler *s,
 }
 
 /* Returns the length of the prompt's prefix that a sequence has, without the last id, which is
- * always evaluated. */
+ * always evaluated. A text for an encoder is shared as a whole. */
 static size_t held_of(const struct generate_scheduler *s, uint32_t seq,
                       const struct generate_prompt *p)
 {
     if (p->n == 0) return 0;
     const struct model_adaptation a = adaptation_of(s, p);
-    return common(s->sequence[seq].id, model_seq_adapted(s->model.session, seq, &a), p->ids,
-                  p->n - 1);
+    const size_t n =
+        common(s->sequence[seq].id, model_seq_adapted(s->model.session, seq, &a), p->ids, p->n - 1);
+    return s->encodes && n < p->n - 1 ? 0 : n;
 }
 
 static size_t shared_by(const struct generate_scheduler *s, const struct generate_prompt *a,
                         const struct generate_prompt *b)
 {
     const size_t n = a->n && b->n ? common(a->ids, a->n - 1, b->ids, b->n - 1) : 0;
+    if (s->encodes && (n < a->n - 1 || n < b->n - 1)) return 0;
     if (n == 0 || model_adapter_count(s->model.model) == 0) return n;
     const struct model_adaptation of_a = adaptation_of(s, a), of_b = adaptation_of(s, b);
     return min_size(n, model_adaptation_common(s->model.model, &of_a, &of_b));
@@ -384,7 +386,7 @@ static void admit(struct generate_scheduler *s, struct generate_job *job)
     s->sequence[i].last_used = s->clock;
     s->n_running++;
     slot->failed = !begin_request(s, i, job, &slot->error);
-    if (!slot->failed && s->n_seq > s->n_slots)
+    if (!slot->failed && s->n_seq > s->n_slots && !s->encodes)
         slot->mark = worth_keeping(s, &job->prompt, job->prompt.n_held);
 }
 
@@ -453,8 +455,8 @@ static size_t gather(struct generate_scheduler *s)
         const size_t mark = s->slot[i].mark;
         const size_t room = s->n_step > n_tokens ? s->n_step - n_tokens : n_read == 0;
         const int32_t *ids = next_ids(&s->slot[i], &n);
-        if (n < 2 || room == 0) continue;
-        size_t piece = min_size(n, room);
+        if (n < 2 || room == 0 || (s->encodes && n > room && n_read > 0)) continue;
+        size_t piece = s->encodes ? n : min_size(n, room);
         n_read++;
         if (mark > length_of(s, i)) piece = min_size(piece, mark - length_of(s, i));
         n_tokens = add_tokens(s, i, ids, piece, n, n_tokens, &n_rows);

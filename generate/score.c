@@ -13,7 +13,6 @@
 #include "generate/statistics.h"
 #include "models/adapter.h"
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     LEAST_SHARED = 8, /* minimum length of a prefix that is worth keeping */

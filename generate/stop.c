@@ -60,8 +60,7 @@ struct generate_stop *generate_stop_new(const char *const *strings, size_t count
 
 no_memory:
     generate_stop_free(s);
-    base_fail(err, BASE_NO_MEMORY, "no memory for stop strings");
-    return NULL;
+    return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for stop strings"));
 }
 
 void generate_stop_free(struct generate_stop *s)

@@ -129,8 +129,7 @@ char *gguf_part_path(struct gguf_str prefix, int part, int count, struct base_er
     if (asprintf(&name, "%.*s-%05d-of-%05d.gguf", (int)prefix.size, prefix.data, part + 1, count) >=
         0)
         return name;
-    base_fail(err, BASE_NO_MEMORY, "no memory for the file's name");
-    return NULL;
+    return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for the file's name"));
 }
 
 /* The name of part `number` (from 0), given any part's name. The caller frees it. */
@@ -312,8 +311,7 @@ static struct gguf_file *new_file(const char *path, int parts, struct base_error
     }
     if (file && file->path && file->part) return file;
     gguf_close(file);
-    base_fail(err, BASE_NO_MEMORY, "no memory to open the file");
-    return NULL;
+    return base_null(base_fail(err, BASE_NO_MEMORY, "no memory to open the file"));
 }
 
 static bool open_part(struct gguf_file *file, const char *path, int count, struct base_error *err)

@@ -3,7 +3,6 @@
 #include "gguf/index.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Equal names keep their order in the file, so the second of two is the duplicate. */
 static int compare_sorted(const void *a, const void *b)

@@ -77,10 +77,7 @@ struct gguf_writer {
 struct gguf_writer *gguf_writer_new(struct base_error *err)
 {
     struct gguf_writer *w = calloc(1, sizeof *w);
-    if (!w) {
-        base_fail(err, BASE_NO_MEMORY, "no memory to write a model");
-        return NULL;
-    }
+    if (!w) return base_null(base_fail(err, BASE_NO_MEMORY, "no memory to write a model"));
     w->error = BASE_ERROR_INIT;
     w->alignment = GGUF_DEFAULT_ALIGNMENT;
     w->magic = GGUF_MAGIC;
@@ -155,11 +152,9 @@ static struct base_buffer *open_value(struct gguf_writer *w, struct gguf_str key
 {
     if (w->error.code != BASE_OK) return NULL;
     char item[GGUF_ITEM_SIZE];
-    if (key.size == 0 || key.size > GGUF_MAX_KEY) {
-        base_fail_at(&w->error, BASE_FAILED, gguf_item(key, item), -1,
-                     "a metadata key must have 1 to %d bytes", GGUF_MAX_KEY);
-        return NULL;
-    }
+    if (key.size == 0 || key.size > GGUF_MAX_KEY)
+        return base_null(base_fail_at(&w->error, BASE_FAILED, gguf_item(key, item), -1,
+                                      "a metadata key must have 1 to %d bytes", GGUF_MAX_KEY));
     void *array = w->entry;
     if (!grow(w, &array, w->entry_count, sizeof *w->entry)) return NULL;
     w->entry = array;
@@ -567,9 +562,8 @@ static bool open_part(struct gguf_writer *w)
         count++;
     const bool built = build_head(w, w->current, count, &head, &data_size);
     if (built) add_to_id(w, head.data, head.size);
-    const bool done = built && open_output(w) && put(w, head.data, head.size) &&
-                      ((count == 0 && !w->part_count) || put_padding(w, head.size));
-    return done;
+    return built && open_output(w) && put(w, head.data, head.size) &&
+           ((count == 0 && !w->part_count) || put_padding(w, head.size));
 }
 
 /* Advances to the part of the current tensor; after the last tensor, to the last part. */

@@ -138,13 +138,11 @@ static json_t *read_messages(const char *messages, const struct chat_request *re
 {
     json_error_t at = {.line = 0};
     errno = 0;
-    json_t *given = text_json_load(messages, strlen(messages), 0, &at);
+    json_auto_t *given = text_json_load(messages, strlen(messages), 0, &at);
     if (!given && errno == ENOMEM) fail_no_memory(err);
     if (!given)
         base_fail(err, BASE_USAGE, "messages: line %d, column %d: %s", at.line, at.column, at.text);
-    json_t *list = given ? chat_messages_of_line(given, request, NULL, err) : NULL;
-    json_decref(given);
-    return list;
+    return given ? chat_messages_of_line(given, request, NULL, err) : NULL;
 }
 
 ptrdiff_t infer_tokenize_chat(const struct infer_model *m, const char *messages, int32_t *ids,

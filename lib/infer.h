@@ -1,8 +1,9 @@
 /* infer.h: opens language models in GGUF files and generates text, with the bytes of the program
  * `infer`.
  *
- * This header is all that a program needs: it is compiled with what pkg-config says of
- * `infer`; example.c beside this library's documentation is one. It compiles as C99 and as C++.
+ * This header is all that a program needs: it is compiled with the flags that pkg-config
+ * prints for `infer`; example.c beside this library's documentation is one. It compiles as C99 and
+ * as C++.
  *
  * Errors: a function that can fail takes a `struct infer_error *` (or NULL) and returns false, NULL
  * or -1; the status is the exit status that the program would end with. Nothing prints or exits.
@@ -52,7 +53,7 @@ uint32_t infer_model_n_ctx(const struct infer_model *model); /* tokens of its tr
 /* ---- Tokens ---- */
 
 enum infer_tokenize_flags {
-    INFER_ADD_SPECIAL = 1,  /* beginning and end of text, as the file says */
+    INFER_ADD_SPECIAL = 1,  /* beginning and end of text, by the file's keys */
     INFER_PARSE_SPECIAL = 2 /* "<|im_end|>" in the text becomes that token */
 };
 

@@ -1,6 +1,5 @@
 /* models/kind.c: files that contain something other than a language model. See models/model.h. */
 #include "models/model.h"
-#include <string.h>
 
 /* By general.type. */
 static const struct kind {

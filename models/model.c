@@ -72,10 +72,7 @@ static struct model *open_model(const struct gguf_file *file, struct engine *eng
                                 struct base_error *err)
 {
     struct model *m = calloc(1, sizeof *m);
-    if (!m) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for the model's tables");
-        return NULL;
-    }
+    if (!m) return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for the model's tables"));
     m->file = file;
     m->engine = engine;
     bool ok = drafts ? model_params_read_drafter(&m->params, file, err)

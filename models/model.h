@@ -86,7 +86,7 @@ void model_close(struct model *m); /* accepts NULL */
 /* Opens a drafter, which is no model by itself: model_session_options. */
 struct model *model_open_drafter(const struct gguf_file *file, struct engine *engine,
                                  struct base_error *err);
-/* Returns whether the file contains a drafter that model_open_drafter knows. */
+/* Returns whether the file contains a drafter that model_open_drafter supports. */
 bool model_is_drafter(const struct gguf_file *file);
 /* Checks that a drafter can draft tokens for a model; fails with BASE_USAGE and the first number
  * that differs. */

@@ -2,7 +2,6 @@
  * See models/params.h. */
 #include "models/params.h"
 #include "models/block/blocks.h"
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,7 +266,7 @@ static bool read_direction(struct model_reader *r, struct model_params *p)
     return true;
 }
 
-/* Reads what a diffusion model's file says of its texts; these keys have no architecture. */
+/* Reads a diffusion model's keys of texts, whose names have no architecture. */
 static bool read_diffusion(struct model_reader *r, struct model_params *p)
 {
     uint32_t mask = UINT32_MAX;

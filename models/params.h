@@ -259,7 +259,7 @@ extern const struct model_tensor_row model_drafter_rows[]; /* of struct model_dr
 
 struct model_params {
     const struct model_arch *arch;
-    const char *name; /* general.architecture as the table spells it */
+    const char *name; /* general.architecture in the table's form */
     uint32_t n_layer, n_embd, n_ctx_train, n_vocab;
     bool bidirectional; /* tokens attend to later ones too: a sequence is one span of one run */
     bool shifted;       /* see struct model_facts, as for the next one */

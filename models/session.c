@@ -4,9 +4,9 @@
  * inputs and runs it. The graph ends with logits; with those of many tokens (perplexity) it ends
  * with hidden states, and a graph of the output product reads a few rows of them at a time, because
  * all logits of a batch can be larger than the model. */
+#include "base/math.h"
 #include "engine/cpu/cpu_device.h"
 #include "models/internal.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,35 +69,27 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     const struct quant_type *type_k = quant_type_by_id(o->type_k);
     const struct quant_type *type_v = quant_type_by_id(o->type_v);
     uint32_t n_ctx = o->n_ctx, n_seq = o->n_seq ? o->n_seq : 1;
-    if (!type_k || !type_v) {
-        base_fail(err, BASE_USAGE, "unknown cache type");
-        return NULL;
-    }
+    if (!type_k || !type_v) return base_null(base_fail(err, BASE_USAGE, "unknown cache type"));
     if (n_ctx == 0)
         n_ctx = m->params.n_ctx_train < DEFAULT_CTX ? m->params.n_ctx_train : DEFAULT_CTX;
-    if (m->params.n_source && !o->whole) {
-        base_fail(err, BASE_MODEL,
-                  "a model whose encoder reads a text before it writes: infer run does both");
-        return NULL;
-    }
-    if (!o->hidden && !m->facts.writes && !(m->facts.diffusion && o->whole)) {
-        base_fail(
+    if (m->params.n_source && !o->whole)
+        return base_null(
+            base_fail(err, BASE_MODEL,
+                      "a model whose encoder reads a text before it writes: infer run and "
+                      "infer batch do both"));
+    if (!o->hidden && !m->facts.writes && !(m->facts.diffusion && o->whole))
+        return base_null(base_fail(
             err, BASE_MODEL,
             m->facts.diffusion
-                ? "a diffusion model writes a text as a whole, not token by token: infer run does"
-                : "no language model: it makes embeddings of texts (infer embed) and writes none");
-        return NULL;
-    }
-    if (o->hidden && m->params.ends.positions && n_ctx > m->params.n_ctx_train) {
-        base_fail(err, BASE_USAGE, "a context of %u, but the model has positions for %u tokens",
-                  n_ctx, m->params.n_ctx_train);
-        return NULL;
-    }
+                ? "a diffusion model writes a text as a whole, not token by token: infer run and "
+                  "infer batch do"
+                : "no language model: it makes embeddings of texts (infer embed) and writes none"));
+    if (o->hidden && m->params.ends.positions && n_ctx > m->params.n_ctx_train)
+        return base_null(base_fail(err, BASE_USAGE,
+                                   "a context of %u, but the model has positions for %u tokens",
+                                   n_ctx, m->params.n_ctx_train));
     struct model_session *s = calloc(1, sizeof *s);
-    if (!s) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for a session");
-        return NULL;
-    }
+    if (!s) return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for a session"));
     s->m = m;
     s->n_batch = o->n_batch ? o->n_batch : DEFAULT_BATCH;
     if (is_whole(m) && s->n_batch < n_ctx) s->n_batch = n_ctx;
@@ -353,7 +345,8 @@ static int32_t *ints(struct engine_tensor *t)
 static float q_scale_at(const struct model_params *p, uint32_t position)
 {
     return 1.0f + p->temperature *
-                      logf((float)((position + p->temperature_first) / p->temperature_length + 1));
+                      (float)base_log(
+                          (double)((position + p->temperature_first) / p->temperature_length + 1));
 }
 
 /* Returns how many tokens at the start of tokens[n] belong to one sequence. */

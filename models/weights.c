@@ -60,11 +60,9 @@ static float *widen(struct binder *b, const struct gguf_tensor *t, const char *n
     const uint64_t rows = t->ne[1] * t->ne[2] * t->ne[3], n = t->ne[0] * rows;
     const char *row = t->data;
     float *values = malloc(n * sizeof *values);
-    if (!values) {
-        base_fail_at(b->err, BASE_NO_MEMORY, name, -1, "no memory for %llu values",
-                     (unsigned long long)n);
-        return NULL;
-    }
+    if (!values)
+        return base_null(base_fail_at(b->err, BASE_NO_MEMORY, name, -1, "no memory for %llu values",
+                                      (unsigned long long)n));
     for (uint64_t r = 0; r < rows; r++, row += quant_row_size(t->type, (int64_t)t->ne[0]))
         t->type->scalar.decode(0, (int64_t)t->ne[0], row, values + r * t->ne[0]);
     b->w->copies[b->w->n_copies++] = values;
@@ -83,10 +81,8 @@ static void *separate(struct binder *b, const struct gguf_tensor *t, const char 
         huge = total / HUGE_PAGE * HUGE_PAGE;
         if (base_align_up(total, align, &total)) data = aligned_alloc(align, total);
     }
-    if (!data) {
-        base_fail_at(b->err, BASE_NO_MEMORY, name, -1, "no memory for its rows");
-        return NULL;
-    }
+    if (!data)
+        return base_null(base_fail_at(b->err, BASE_NO_MEMORY, name, -1, "no memory for its rows"));
     b->w->copies[b->w->n_copies++] = data;
     if (huge > 0) base_os_huge_pages(data, huge); /* each token reads all rows */
     for (uint64_t r = 0; r < rows && base_goes_on(b->err); r++)
@@ -101,11 +97,9 @@ static float *turn(struct binder *b, const float *taps, int64_t n_taps, int64_t 
                    const char *name)
 {
     float *values = malloc((size_t)(n_taps * channels) * sizeof *values);
-    if (!values) {
-        base_fail_at(b->err, BASE_NO_MEMORY, name, -1, "no memory for %lld values",
-                     (long long)(n_taps * channels));
-        return NULL;
-    }
+    if (!values)
+        return base_null(base_fail_at(b->err, BASE_NO_MEMORY, name, -1, "no memory for %lld values",
+                                      (long long)(n_taps * channels)));
     b->w->copies[b->w->n_copies++] = values;
     for (int64_t c = 0; c < channels; c++)
         for (int64_t k = 0; k < n_taps; k++) values[k * channels + c] = taps[c * n_taps + k];
@@ -299,10 +293,9 @@ static void *copy_experts(struct binder *b, const char *prefix, const char *stac
     char *data = NULL;
     if (base_mul(size, (uint64_t)n, &total) && base_align_up(total, COPY_ALIGN, &total))
         data = aligned_alloc(COPY_ALIGN, total);
-    if (!data) {
-        base_fail_at(b->err, BASE_NO_MEMORY, name, -1, "no memory for %lld experts", (long long)n);
-        return NULL;
-    }
+    if (!data)
+        return base_null(base_fail_at(b->err, BASE_NO_MEMORY, name, -1,
+                                      "no memory for %lld experts", (long long)n));
     b->w->copies[b->w->n_copies++] = data;
     for (int64_t e = 0; e < n; e++)
         memcpy(data + (size_t)e * size, find_expert(b, prefix, stack, e, name)->data, size);
@@ -340,10 +333,9 @@ static void *make_columns(struct binder *b, const struct engine_tensor *w, uint6
 {
     uint64_t size;
     char *data = base_align_up(all, COPY_ALIGN, &size) ? aligned_alloc(COPY_ALIGN, size) : NULL;
-    if (!data) {
-        base_fail_at(b->err, BASE_NO_MEMORY, w->name, -1, "no memory for its copy by columns");
-        return NULL;
-    }
+    if (!data)
+        return base_null(
+            base_fail_at(b->err, BASE_NO_MEMORY, w->name, -1, "no memory for its copy by columns"));
     b->w->copies[b->w->n_copies++] = data;
     for (int64_t e = 0; e < w->ne[2]; e++)
         for (int64_t r = 0; r < w->ne[1]; r += QUANT_COLUMNS_ROWS)
@@ -416,10 +408,9 @@ static char *copy_rows(struct binder *b, const struct engine_tensor *w, const ui
     b->w->row_bytes += bytes;
     if (b->w->plans_rows) return NULL;
     char *data = base_align_up(bytes, COPY_ALIGN, &size) ? aligned_alloc(COPY_ALIGN, size) : NULL;
-    if (!data) {
-        base_fail_at(b->err, BASE_NO_MEMORY, w->name, -1, "no memory for its cold rows");
-        return NULL;
-    }
+    if (!data)
+        return base_null(
+            base_fail_at(b->err, BASE_NO_MEMORY, w->name, -1, "no memory for its cold rows"));
     b->w->copies[b->w->n_copies++] = data;
     gather(w, row, n, data);
     return base_goes_on(b->err) ? data : NULL;

@@ -105,7 +105,7 @@ static const struct quant_type *const table[QUANT_ID_COUNT] = {
 };
 
 /* Ids that the format has retired; files with them must be converted again. 36 has two meanings,
- * and no key of a file says which. */
+ * between which no key of a file distinguishes. */
 static const char *const retired[QUANT_ID_COUNT] = {
     [4] = "Q4_2",        [5] = "Q4_3",        [31] = "Q4_0_4_4",
     [32] = "Q4_0_4_8",   [33] = "Q4_0_8_8",   [36] = "IQ4_NL_4_4, or I2_S of BitNet",

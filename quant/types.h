@@ -7,11 +7,14 @@
 #include "quant/quant.h"
 #include <string.h>
 
-/* The searches of a level for scales (quant/encode/fit.h) and entries of grids
- * (quant/encode/grid_fit.h). */
+/* The searches of a level for scales (quant/encode/fit.h), entries of grids
+ * (quant/encode/grid_fit.h) and of books of vectors (quant/encode/vector_fit.h). */
+struct quant_vectors;
 struct quant_search {
     const struct quant_fit *fit;
     const struct quant_grid_level *grid;
+    float (*vector)(const struct quant_vectors *book, const float *x, const float *w, float limit,
+                    uint16_t *entry); /* quant_vector_search of quant/encode/vector_fit.h */
 };
 extern const struct quant_search quant_search_scalar;
 

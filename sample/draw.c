@@ -1,7 +1,7 @@
 /* sample/draw.c: draws one id at the end of the chain: from the distribution, or by a rule that
  * changes it (mirostat 1 and 2, adaptive-p). Formulas: docs/sampling.md. */
+#include "base/math.h"
 #include "sample/chain.h"
-#include "sample/exp.h"
 #include <math.h>
 
 static const double ln2 = 0x1.62e42fefa39efp-1;
@@ -22,18 +22,18 @@ static uint32_t zipf_count(struct sampler *s)
     double sum = 0.0, squares = 0.0;
     sample_set_sort(set);
     for (uint32_t i = 0; i + 1 < BEST && i + 1 < set->n; i++) {
-        const double t = sample_log((double)(i + 2) / (double)(i + 1));
+        const double t = base_log((double)(i + 2) / (double)(i + 1));
         const double fall = (double)set->list[i].logit - (double)set->list[i + 1].logit;
         sum += t * fall / set->temp;
         squares += t * t;
     }
     if (!(squares > 0.0)) return 1;
     const double n = (double)set->n_vocab, exponent = sum / squares, over = exponent - 1.0;
-    const double power = sample_exp(s->mu * ln2);
+    const double power = base_exp(s->mu * ln2);
     /* The first case is the limit of the quotient for exponent 1. */
     const double base =
-        fabs(over) < 1e-9 ? power / sample_log(n) : over * power / (1.0 - sample_pow(n, -over));
-    const double k = sample_exp(sample_log(base) / exponent);
+        fabs(over) < 1e-9 ? power / base_log(n) : over * power / (1.0 - base_pow(n, -over));
+    const double k = base_exp(base_log(base) / exponent);
     if (!(k >= 1.0)) return 1;
     return k < n ? (uint32_t)k : set->n_vocab;
 }
@@ -53,7 +53,7 @@ static void keep_surprise(struct sampler *s)
 {
     struct sample_set *set = &s->set;
     const double best = (double)sample_set_best(set).logit;
-    const double threshold = sample_log(sample_set_total(set)) - s->mu * ln2;
+    const double threshold = base_log(sample_set_total(set)) - s->mu * ln2;
     if (threshold > 0.0)
         sample_set_keep_best(set, 1);
     else
@@ -68,7 +68,7 @@ int32_t sample_draw_mirostat(struct sampler *s)
     else
         keep_surprise(s);
     const int32_t id = sample_set_draw(&s->set, sample_random_unit(&s->random), &p).id;
-    const double surprise = -sample_log(p) / ln2;
+    const double surprise = -base_log(p) / ln2;
     s->mu -= (double)s->options.mirostat_eta * (surprise - (double)s->options.mirostat_tau);
     return id;
 }

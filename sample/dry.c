@@ -8,8 +8,8 @@
  * contains a whole breaker has no penalty.
  *
  * The Z-algorithm over the reversed history computes the lengths in linear time. */
+#include "base/math.h"
 #include "sample/chain.h"
-#include "sample/exp.h"
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static bool make_penalties(struct sample_dry *d, const struct sample_options *o)
     if (!d->penalty) return false;
     for (uint32_t m = 0; m <= d->ring.size; m++) {
         const double over = (double)m - (double)o->dry_allowed_length;
-        const double p = (double)o->dry_multiplier * sample_pow((double)o->dry_base, over);
+        const double p = (double)o->dry_multiplier * base_pow((double)o->dry_base, over);
         d->penalty[m] = over < 0.0 ? 0.0 : p < (double)FLT_MAX ? p : (double)FLT_MAX;
     }
     return true;

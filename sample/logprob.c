@@ -2,8 +2,8 @@
  *
  * One pass over the vocabulary collects the best ids, sorted, in the caller's array; a second pass
  * sums the weights. Errors of the logarithms are below 1e-6. */
+#include "base/math.h"
 #include "sample/block.h"
-#include "sample/exp.h"
 #include "sample/sample.h"
 #include <float.h>
 #include <math.h>
@@ -55,7 +55,7 @@ uint32_t sample_logprobs(enum cpu_level level, const float *logits, uint32_t n_v
         read_block(logits, n_vocab, b, x);
         sum += (double)kernels->sum[SAMPLE_WEIGHTS](x, top, 1.0f).sum;
     }
-    const double all = (double)top + sample_log(sum);
+    const double all = (double)top + base_log(sum);
     if (of_id) *of_id = -INFINITY;
     if (of_id && id >= 0 && (uint32_t)id < n_vocab && logits[id] > -INFINITY)
         *of_id = (logits[id] < FLT_MAX ? (double)logits[id] : (double)FLT_MAX) - all;
@@ -80,5 +80,5 @@ double sample_entropy(enum cpu_level level, const float *logits, uint32_t n_voca
         sum += (double)sums.sum;
         second += (double)sums.second;
     }
-    return sum > 0.0 ? sample_log(sum) - second / sum : 0.0;
+    return sum > 0.0 ? base_log(sum) - second / sum : 0.0;
 }

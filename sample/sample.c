@@ -39,10 +39,9 @@ struct sampler *sample_new(const struct sample_options *options, uint32_t n_voca
                            struct base_error *err)
 {
     if (!sample_options_check(options, err)) return NULL;
-    if (n_vocab == 0 || n_vocab > INT32_MAX) {
-        base_fail(err, BASE_MODEL, "a vocabulary of %u tokens cannot be sampled from", n_vocab);
-        return NULL;
-    }
+    if (n_vocab == 0 || n_vocab > INT32_MAX)
+        return base_null(base_fail(err, BASE_MODEL,
+                                   "a vocabulary of %u tokens cannot be sampled from", n_vocab));
     if (!ids_check(options, n_vocab, err)) return NULL;
     struct sampler *s = calloc(1, sizeof *s);
     if (!s || !sample_set_init(&s->set, n_vocab, cpu_level_cap(options->level), err))
@@ -60,8 +59,7 @@ struct sampler *sample_new(const struct sample_options *options, uint32_t n_voca
 
 no_memory:
     sample_free(s);
-    base_fail(err, BASE_NO_MEMORY, "no memory to sample from %u tokens", n_vocab);
-    return NULL;
+    return base_null(base_fail(err, BASE_NO_MEMORY, "no memory to sample from %u tokens", n_vocab));
 }
 
 void sample_free(struct sampler *s)

@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "sample/block.h"
 #include "sample/sample.h"
-#include <stddef.h>
 
 struct sample_candidate {
     float logit;

@@ -3,7 +3,7 @@
  * In blocks of a vocabulary weights are float (relative error below 1e-6), the sum of a block is
  * float in a fixed order, and the sum of blocks is double. In lists sums are double, and so are
  * weights unless the list is long. */
-#include "sample/exp.h"
+#include "base/math.h"
 #include "sample/set.h"
 #include <float.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 double sample_set_weight(const struct sample_set *set, float logit, float best)
 {
-    return sample_exp(((double)logit - (double)best) / set->temp);
+    return base_exp(((double)logit - (double)best) / set->temp);
 }
 
 /* Returns 1 / temp, finite: 0 / temp must not become NaN. */
@@ -160,7 +160,7 @@ static struct sums sum_vocabulary(struct sample_set *set, enum sample_block_kind
             add_distances(&all, own, far);
             continue;
         }
-        const double w = sample_exp(far);
+        const double w = base_exp(far);
         set->group_share[g] = w * own.sum;
         add_weights(&all, own, far, w);
     }
@@ -174,7 +174,7 @@ static struct sums sum_list(struct sample_set *set, enum sample_block_kind kind)
     const double best = (double)sample_set_best(set).logit;
     for (uint32_t i = 0; i < set->n; i++) {
         const double d = ((double)set->list[i].logit - best) / set->temp;
-        const double w = kind == SAMPLE_MOMENTS ? d : sample_exp(d);
+        const double w = kind == SAMPLE_MOMENTS ? d : base_exp(d);
         all.sum += w;
         if (w != 0.0) all.second += w * d;
     }
@@ -190,7 +190,7 @@ static struct sums sum_all(struct sample_set *set, enum sample_block_kind kind)
 struct sample_sums sample_set_sums(struct sample_set *set)
 {
     const struct sums all = sum_all(set, SAMPLE_ENTROPY);
-    return (struct sample_sums){all.sum, sample_log(all.sum) - all.second / all.sum, all.n};
+    return (struct sample_sums){all.sum, base_log(all.sum) - all.second / all.sum, all.n};
 }
 
 double sample_set_total(struct sample_set *set)
@@ -268,7 +268,7 @@ struct sample_candidate sample_set_draw(struct sample_set *set, double u, double
 static double shaped(double p, double target)
 {
     const double d = fabs(p - target) * (1.0 / 0.3);
-    return sample_exp(-10.0 * d * d / (1.0 + d));
+    return base_exp(-10.0 * d * d / (1.0 + d));
 }
 
 static double shaped_in_list(const struct sample_set *set, const struct sample_block_shape *shape,

@@ -3,8 +3,8 @@
  *
  * Each rule works on an uncut vocabulary without sorting it: it finds a threshold and removes the
  * candidates below. Sources of the formulas: docs/sampling.md. */
+#include "base/math.h"
 #include "sample/chain.h"
-#include "sample/exp.h"
 #include <math.h>
 #include <string.h>
 
@@ -60,7 +60,7 @@ static void apply_min_p(struct sampler *s)
 {
     struct sample_set *set = &s->set;
     const double best = (double)sample_set_best(set).logit;
-    sample_set_keep_above(set, best + set->temp * sample_log((double)s->options.min_p));
+    sample_set_keep_above(set, best + set->temp * base_log((double)s->options.min_p));
 }
 
 static bool has_min_p(const struct sample_options *o)
@@ -137,7 +137,7 @@ static void apply_typical(struct sampler *s)
     const float best = sample_set_best(set).logit;
     const struct sample_sums sums = sample_set_sums(set);
     const double threshold = (double)s->options.typical_p * sums.total;
-    const struct typical t = {set, (double)best, sample_log(sums.total) - sums.entropy};
+    const struct typical t = {set, (double)best, base_log(sums.total) - sums.entropy};
     const uint32_t n = list_typical(set, &t, threshold);
     const double more = nextafter(threshold, INFINITY);
     sample_set_keep_list(set, sample_set_select(set, n, best, more, nearer, &t) + 1);
@@ -162,8 +162,7 @@ static uint32_t list_likely(struct sample_set *set, double threshold)
 {
     const float best = sample_set_best(set).logit;
     const double least = threshold * sample_set_total(set);
-    const uint32_t n_near =
-        sample_set_list(set, (double)best + set->temp * sample_log(least) - 1e-3);
+    const uint32_t n_near = sample_set_list(set, (double)best + set->temp * base_log(least) - 1e-3);
     struct sample_candidate *list = set->list;
     uint32_t n = 0;
     for (uint32_t i = 0; i < n_near; i++) {
@@ -217,10 +216,10 @@ static double dynamic_temperature(struct sampler *s)
     const double low = temp > range ? temp - range : 0.0, high = temp + range;
     const struct sample_sums sums = sample_set_sums(&s->set);
     if (sums.n < 2) return temp;
-    double share = sums.entropy / sample_log((double)sums.n);
+    double share = sums.entropy / base_log((double)sums.n);
     if (!(share > 1e-12)) share = 0.0; /* a share near 0 is only rounding error */
     if (share > 1.0) share = 1.0;
-    return low + (high - low) * sample_pow(share, (double)o->dynatemp_exponent);
+    return low + (high - low) * base_pow(share, (double)o->dynatemp_exponent);
 }
 
 static void apply_temperature(struct sampler *s)

@@ -95,7 +95,9 @@ int cuDeviceGetName(char *name, int size, int device)
 
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
-    *value = attribute == ENGINE_GPU_ATTRIBUTE_MAJOR ? fake_cuda.major : 0;
+    *value = attribute == ENGINE_GPU_ATTRIBUTE_MAJOR   ? fake_cuda.major
+             : attribute == ENGINE_GPU_ATTRIBUTE_UNITS ? 1
+                                                       : 0;
     return device == 7 ? SUCCESS : INVALID_DEVICE;
 }
 

@@ -40,7 +40,7 @@ float support_row_largest(const struct quant_type *type, const uint8_t *block)
 bool support_row_encodes_slowly(const struct quant_type *type)
 {
     return strncmp(type->name, "IQ1", 3) == 0 || strncmp(type->name, "IQ2", 3) == 0 ||
-           strncmp(type->name, "IQ3", 3) == 0;
+           strncmp(type->name, "IQ3", 3) == 0 || type->id == QUANT_IQ4_KT;
 }
 
 void support_row_encode(const struct quant_type *type, int64_t k, const float *x,

@@ -11,26 +11,38 @@ struct variant {
     const char *name;
     int64_t d, dv;
     float softcap, max_alibi;
-    bool sinks, relative;
+    bool sinks, relative, float_keys, float_values;
 };
 
 static const struct variant variants[] = {
-    {"plain", 24, 40, 0.0f, 0.0f, false, false},      {"softcap", 24, 24, 3.0f, 0.0f, false, false},
-    {"ALiBi", 24, 24, 0.0f, 6.0f, false, false},      {"relative", 24, 24, 0.0f, 0.0f, false, true},
-    {"sinks", 24, 24, 0.0f, 0.0f, true, false},       {"all", 24, 24, 2.0f, 4.0f, true, true},
-    {"wide heads", 600, 520, 0.0f, 0.0f, true, false}};
+    {"plain", 24, 40, 0.0f, 0.0f, false, false, false, false},
+    {"softcap", 24, 24, 3.0f, 0.0f, false, false, false, false},
+    {"ALiBi", 24, 24, 0.0f, 6.0f, false, false, false, false},
+    {"relative", 24, 24, 0.0f, 0.0f, false, true, false, false},
+    {"sinks", 24, 24, 0.0f, 0.0f, true, false, false, false},
+    {"all", 24, 24, 2.0f, 4.0f, true, true, false, false},
+    {"wide heads", 600, 520, 0.0f, 0.0f, true, false, false, false},
+    {"floats", 24, 40, 0.0f, 0.0f, false, false, true, true},
+    {"keys of floats", 24, 24, 0.0f, 0.0f, false, false, true, false},
+    {"values of floats", 24, 24, 0.0f, 0.0f, false, false, false, true},
+    {"all, floats", 21, 24, 2.0f, 4.0f, true, true, true, true},
+    {"wide heads of floats", 600, 520, 0.0f, 0.0f, true, false, true, true}};
 
 /* A cache with a key or value in each slot, in another order. */
-static struct engine_tensor *cache(struct support_rig *rig, enum engine_kv_q16 what, int64_t d)
+static struct engine_tensor *cache(struct support_rig *rig, enum engine_kv_q16 what, int64_t d,
+                                   bool floats)
 {
     int32_t slots[SLOTS];
     for (int i = 0; i < SLOTS; i++) slots[i] = (i * 37 + 5) % SLOTS;
-    const int64_t ne[] = {engine_kv_coded_elements(NULL, what, d), SLOTS / ENGINE_KV_Q16_GROUP, KV};
-    struct engine_tensor *empty = engine_input(rig->g, QUANT_I8, 3, ne, "cache");
+    const int64_t ne[] = {floats ? d : engine_kv_coded_elements(NULL, what, d),
+                          floats ? SLOTS : SLOTS / ENGINE_KV_Q16_GROUP, KV};
+    struct engine_tensor *empty =
+        engine_input(rig->g, floats ? QUANT_F32 : QUANT_I8, 3, ne, "cache");
     struct engine_tensor *x =
         support_source(rig, QUANT_F32, (int64_t[]){d, SLOTS, KV, 1}, SUPPORT_SWAPPED);
-    struct engine_tensor *full =
-        engine_set_kv_q16(rig->g, what, empty, x, support_ids(rig, SLOTS, 1, slots), QUANT_F16);
+    struct engine_tensor *at = support_ids(rig, SLOTS, 1, slots);
+    struct engine_tensor *full = floats ? engine_set_rows(rig->g, empty, x, at)
+                                        : engine_set_kv_q16(rig->g, what, empty, x, at, QUANT_F16);
     return engine_permute(rig->g, full, 0, 2, 1, 3);
 }
 
@@ -47,10 +59,10 @@ static struct engine_tensor *build(struct support_rig *rig, const void *arg)
         .scale = 2.0f, .softcap = v->softcap, .dv = (int)v->dv, .max_alibi = v->max_alibi};
     struct engine_tensor *q =
         support_source(rig, QUANT_F32, (int64_t[]){v->d, HEADS, TOKENS, 1}, SUPPORT_SWAPPED);
-    struct engine_tensor *k = cache(rig, ENGINE_KV_Q16_KEYS, v->d);
+    struct engine_tensor *k = cache(rig, ENGINE_KV_Q16_KEYS, v->d, v->float_keys);
     return engine_attention(
-        rig->g, q, k, cache(rig, ENGINE_KV_Q16_VALUES, v->dv), support_ids(rig, 4, TOKENS, ranges),
-        support_ids(rig, SLOTS, 2, tables),
+        rig->g, q, k, cache(rig, ENGINE_KV_Q16_VALUES, v->dv, v->float_values),
+        support_ids(rig, 4, TOKENS, ranges), support_ids(rig, SLOTS, 2, tables),
         v->sinks ? support_source(rig, QUANT_F32, (int64_t[]){HEADS, 1, 1, 1}, SUPPORT_PLAIN)
                  : NULL,
         v->relative ? support_source(rig, QUANT_F32, (int64_t[]){HEADS, 2 * RADIUS + 1, 1, 1},

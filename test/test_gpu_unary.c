@@ -1,5 +1,6 @@
 /* test/test_gpu_unary.c: unary functions on a GPU (the fake driver of test/fake_cuda.h) give the
- * bits of the processor. scripts/gpu-check runs it on a GPU, with all 2^32 inputs. */
+ * bits of the processor. scripts/gpu-check runs it on a GPU, with all 2^32 inputs: input i of a run
+ * has the bits INFER_TEST_FIRST + i * INFER_TEST_STRIDE. */
 #include "test/support.h"
 
 #include "engine/gpu/gpu.h"
@@ -39,7 +40,8 @@ static void compare(const struct pair *p, int f, const float *x, size_t n)
 
 static void unary_functions_give_the_bits_of_the_processor(void **state)
 {
-    const char *library = getenv("INFER_TEST_GPU"), *text = getenv("INFER_TEST_STRIDE");
+    const char *library = getenv("INFER_TEST_GPU"), *text = getenv("INFER_TEST_STRIDE"),
+               *begin = getenv("INFER_TEST_FIRST");
     const uint64_t step = text ? strtoull(text, NULL, 10) : library ? 1 : FAR;
     const int64_t n = library ? MANY : FEW;
     struct base_error err = BASE_ERROR_INIT;
@@ -62,7 +64,7 @@ static void unary_functions_give_the_bits_of_the_processor(void **state)
     }
     if (!engine_graph_plan(g, true, &err)) fail_msg("%s", err.text);
     uint64_t inputs = 0;
-    for (uint64_t first = 0; first <= UINT32_MAX;
+    for (uint64_t first = begin ? strtoull(begin, NULL, 10) : 0; first <= UINT32_MAX;
          first += (uint64_t)n * step, inputs += (uint64_t)n) {
         fill(engine_input_data(x), (size_t)n, first, step);
         if (!engine_graph_run(g, &err)) fail_msg("%s", err.text);

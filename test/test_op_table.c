@@ -476,9 +476,8 @@ static void each_op_gives_the_same_bits_on_all_engines(void **unused)
 
 /* Cases that a GPU cannot compute, or that read and write leaves here. */
 static const char *const not_on_a_gpu[] = {
-    "set_rows",           "soft_max",           "mul_mat_glu", "mul_mat_id_glu", "mul_mat_columns",
-    "mul_mat_id_columns", "mul_mat_transposed", "attention",   "choose_keys",    "cast",
-    "get_rows",           "compress_keys",      "sinkhorn",
+    "soft_max",           "mul_mat_glu", "mul_mat_id_glu", "mul_mat_columns", "mul_mat_id_columns",
+    "mul_mat_transposed", "attention",   "cast",           "get_rows",
 };
 
 static bool is_on_a_gpu(const struct engine_op *op)

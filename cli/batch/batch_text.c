@@ -8,7 +8,6 @@
 #include "text/json/json_load.h"
 #include "text/json/json_number.h"
 #include "text/json/json_parse.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,11 +76,9 @@ static json_t *read_messages(const struct cli_batch_text *t, const struct base_b
     const struct chat_request *r = &t->profile->request;
     const json_t *given = text_json_member(t->line, "messages");
     const bool own_system = text_json_member(t->line, "system") != NULL;
-    if (given && r->chat.system && own_system && chat_messages_n_system(given)) {
-        base_fail_at(err, BASE_USAGE, "system", -1,
-                     "the messages begin with a system message already");
-        return NULL;
-    }
+    if (given && r->chat.system && own_system && chat_messages_n_system(given))
+        return base_null(base_fail_at(err, BASE_USAGE, "system", -1,
+                                      "the messages begin with a system message already"));
     return chat_messages_of_line(given, r, has_question ? prompt : NULL, err);
 }
 
@@ -90,11 +87,10 @@ static bool begin_chat(struct cli_batch_text *t, const struct base_buffer *promp
 {
     const struct cli_profile *p = t->profile;
     const char *continues = p->request.chat.continues;
-    json_t *messages = read_messages(t, prompt, has_question, err);
+    json_auto_t *messages = read_messages(t, prompt, has_question, err);
     bool ok = messages && chat_messages_take_begun(messages, &t->prompt.begun, err);
     if (ok && continues) base_buffer_add_text(&t->prompt.begun, continues);
     ok = ok && chat_template_render(p->template, &p->request, messages, &t->prompt, err);
-    json_decref(messages);
     t->reply.mode = chat_reasoning_mode(&p->request.chat, CHAT_REASONING_HIDE);
     if (!ok || !chat_reply_open(&t->reply, p->template, &t->prompt, err)) return false;
     t->ids = t->prompt.ids;
@@ -154,12 +150,14 @@ static bool begin(struct cli_batch_text *t, const struct base_buffer *prompt, bo
     const struct cli_batch_context *c = t->context;
     if (t->is_chat) {
         if (!begin_chat(t, prompt, has_question, err)) return false;
-    } else if (!cli_input_encode(&t->profile->request, c->model->tokenizer, prompt, &t->ids, err)) {
+    } else if (!cli_input_encode(&t->profile->request, c->model->tokenizer, prompt, &t->ids, err) ||
+               !cli_model_end_source(c->model, &t->ids, err)) {
         return false;
     }
     t->job.prompt.ids = t->ids.id;
     t->job.prompt.n = t->ids.count;
-    t->job.prompt.continues = prompt->size > 0 && !t->is_chat;
+    t->job.prompt.continues =
+        prompt->size > 0 && !t->is_chat && model_facts(c->model->model)->start_id < 0;
     if (t->ids.count == 0)
         return base_fail(err, BASE_USAGE,
                          "the text is empty and this model has no beginning-of-text token");

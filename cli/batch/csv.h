@@ -9,7 +9,6 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include <stdint.h>
 
 struct cli_csv {
     char separator;

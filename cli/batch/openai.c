@@ -195,11 +195,10 @@ json_t *cli_openai_read(const json_t *line, const struct jinja_template *templat
                         struct base_error *err)
 {
     const json_t *body = json_object_get(line, "body");
-    if (!json_object_get(line, "custom_id") || !body) {
-        base_fail(err, BASE_USAGE, "the line has a %s and no %s: the batch form needs both",
-                  body ? "body" : "custom_id", body ? "custom_id" : "body");
-        return NULL;
-    }
+    if (!json_object_get(line, "custom_id") || !body)
+        return base_null(base_fail(err, BASE_USAGE,
+                                   "the line has a %s and no %s: the batch form needs both",
+                                   body ? "body" : "custom_id", body ? "custom_id" : "body"));
     const char *url = json_string_value(json_object_get(line, "url"));
     const bool is_chat = !url || strcmp(url, "/v1/chat/completions") == 0;
     if (!is_chat && strcmp(url, "/v1/completions") != 0) {
@@ -207,10 +206,8 @@ json_t *cli_openai_read(const json_t *line, const struct jinja_template *templat
         return NULL;
     }
     const char *wanted = is_chat ? "messages" : "prompt";
-    if (!text_json_is_object(body) || !json_object_get(body, wanted)) {
-        base_fail_at(err, BASE_USAGE, "body", -1, "has no %s", wanted);
-        return NULL;
-    }
+    if (!text_json_is_object(body) || !json_object_get(body, wanted))
+        return base_null(base_fail_at(err, BASE_USAGE, "body", -1, "has no %s", wanted));
     json_t *out = json_object();
     if (!out) base_fail(err, BASE_NO_MEMORY, "not enough memory for a line");
     if (out && read_body(out, body, is_chat, template, err)) return out;
@@ -278,19 +275,16 @@ static json_t *text_of(const json_t *item)
     base_buffer_add_text(&out, "bytes:");
     json_array_foreach(json_object_get(item, "bytes"), i, byte)
         base_buffer_add_format(&out, "\\x%02x", (unsigned)json_integer_value(byte));
-    json_t *shown = out.failed ? NULL : json_string(out.data);
-    return shown;
+    return out.failed ? NULL : json_string(out.data);
 }
 
 /* Adds an item's probability under its text; of items with one text the first counts. */
 static bool add_by_text(json_t *out, const json_t *item)
 {
-    json_t *shown = text_of(item);
+    json_auto_t *shown = text_of(item);
     const char *text = json_string_value(shown);
-    const bool ok = shown && (json_object_get(out, text) ||
-                              json_object_set(out, text, json_object_get(item, "logprob")) == 0);
-    json_decref(shown);
-    return ok;
+    return shown && (json_object_get(out, text) ||
+                     json_object_set(out, text, json_object_get(item, "logprob")) == 0);
 }
 
 /* Returns the number of characters that begin in a token. */

@@ -3,6 +3,7 @@
 #include "cli/chat/chat_files.h"
 #include "cli/option_value.h"
 #include "cli/system.h"
+#include "cli/whole_text.h"
 #include "text/json/json_number.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,6 +107,8 @@ static bool fill_profile(struct cli_profile *p, const struct cli_profiles *c, js
         if (!json_is_null(value) && !set_member(&given, name, value, escapes, err)) return false;
     }
     if (!cli_request_end(&given, c->values, err)) return false;
+    const size_t temp = CLI_REQUEST_AT(generate.sample.temp);
+    const bool has_temp = cli_request_has(&given, temp) || cli_option_given(c->values, temp);
     p->has_adapters = cli_request_has(&given, CLI_REQUEST_AT(generate.lora));
     if (p->has_adapters &&
         !cli_adapters_choose(&c->model->adapters, &p->request.generate.lora, p->adapters, err))
@@ -117,6 +120,7 @@ static bool fill_profile(struct cli_profile *p, const struct cli_profiles *c, js
     return cli_generation_prepare(&p->generation, &p->request, false, err) &&
            cli_sampler_finish(&p->request, c->model, &p->generation.parts,
                               &p->generation.options.sample, err) &&
+           cli_diffusion_prepare(&p->generation.options, has_temp, c->values, c->model, err) &&
            open_chat(p, c, &given, err);
 }
 
@@ -175,7 +179,7 @@ failed:
 static bool open_template(struct cli_profiles *c, struct base_error *err)
 {
     const struct chat_settings *chat = &c->values->request.chat;
-    json_t *tools = NULL;
+    json_auto_t *tools = NULL;
     bool ok = cli_tools_read(chat, true, &tools, err);
     if (ok && !cli_template_open(&c->template, chat, true, c->model, tools, &c->no_template)) {
         const bool must = chat->chat || (!chat->raw && (chat->template || tools));
@@ -183,7 +187,6 @@ static bool open_template(struct cli_profiles *c, struct base_error *err)
         if (!ok) *err = c->no_template;
         chat_template_close(&c->template);
     }
-    json_decref(tools);
     return ok;
 }
 

@@ -7,7 +7,6 @@
 #include "cli/user_folder.h"
 #include <fcntl.h>
 #include <histedit.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

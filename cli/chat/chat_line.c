@@ -168,8 +168,7 @@ struct cli_lines *cli_lines_open(bool edit, bool colour, bool keep, struct base_
         if (!edit || cli_editor_open(keep, &l->editor)) return l;
     }
     free(l);
-    base_fail(err, BASE_NO_MEMORY, "the line editor cannot be started");
-    return NULL;
+    return base_null(base_fail(err, BASE_NO_MEMORY, "the line editor cannot be started"));
 }
 
 void cli_lines_hide_typing(struct cli_lines *l, bool hide)

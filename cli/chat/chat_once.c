@@ -4,7 +4,6 @@
 #include "cli/chat/chat_files.h"
 #include "cli/system.h"
 #include "text/json/json_number.h"
-#include <string.h>
 
 bool cli_chat_once_may_have_question(const struct cli_values *values)
 {

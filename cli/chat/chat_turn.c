@@ -75,11 +75,9 @@ static json_t *read_messages(const struct cli_chat *c)
 
 static bool render(struct cli_chat *c, struct base_error *err)
 {
-    json_t *list = read_messages(c);
-    const bool ok = list ? chat_template_render(&c->template, &c->request, list, &c->prompt, err)
-                         : no_memory(err);
-    json_decref(list);
-    return ok;
+    json_auto_t *list = read_messages(c);
+    return list ? chat_template_render(&c->template, &c->request, list, &c->prompt, err)
+                : no_memory(err);
 }
 
 /* Drops the oldest rendered turn; false if only the last one is left. */
@@ -243,7 +241,7 @@ static bool generate(struct cli_chat *c, struct base_error *err)
 /* Appends the answer, or removes the question if Ctrl-C was typed before any text. */
 static bool finish(struct cli_chat *c, struct base_error *err)
 {
-    json_t *message = chat_reply_message(&c->reply, err);
+    json_auto_t *message = chat_reply_message(&c->reply, err);
     const bool nothing =
         c->outcome.ending == GENERATE_END_INTERRUPTED && c->outcome.n_generated == 0;
     bool ok = message != NULL;
@@ -255,7 +253,6 @@ static bool finish(struct cli_chat *c, struct base_error *err)
         json_array_remove(c->messages, json_array_size(c->messages) - 1);
     else if (ok)
         ok = json_array_append(c->messages, message) == 0 || no_memory(err);
-    json_decref(message);
     return ok;
 }
 

@@ -8,14 +8,13 @@
 #include "cli/cache/prefix_cache.h"
 #include "cli/draft_model.h"
 #include "cli/gpu_layers.h"
-#include "cli/input.h"
 #include "cli/model_hash.h"
 #include "cli/options.h"
 #include "cli/output_files.h"
 #include "cli/progress.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
-#include <errno.h>
+#include "cli/whole_text.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,15 +121,26 @@ static bool open_streams(struct batch *b, struct base_error *err)
 
 /* ---- The session ---- */
 
+static bool is_diffusion(const struct batch *b)
+{
+    return model_facts(b->model.model)->diffusion;
+}
+
+static struct generate_model model_of(const struct batch *b)
+{
+    return (struct generate_model){
+        .model = b->model.model, .tokenizer = b->model.tokenizer, .session = b->model.session};
+}
+
 static bool open_scheduler(struct batch *b, struct base_error *err)
 {
+    const bool alone = is_diffusion(b);
     uint32_t n_slots;
-    if (!cli_model_open_slots(&b->model, b->values, (uint32_t)b->values->ctx_size, STANDARD_SLOTS,
-                              KEPT, &n_slots, err) ||
+    if (!cli_model_open_slots(&b->model, b->values, (uint32_t)b->values->ctx_size,
+                              alone ? 1 : STANDARD_SLOTS, alone ? 0 : KEPT, &n_slots, err) ||
         !cli_draft_open(&b->draft, b->values, &b->model, err))
         return false;
-    const struct generate_model model = {
-        .model = b->model.model, .tokenizer = b->model.tokenizer, .session = b->model.session};
+    const struct generate_model model = model_of(b);
     const struct generate_scheduler_options o = {.n_slots = n_slots,
                                                  .n_step = (uint32_t)b->values->batch_size,
                                                  .store = cli_prefix_store(b->cache),
@@ -148,6 +158,7 @@ static bool open_scheduler(struct batch *b, struct base_error *err)
 static bool open_all(struct batch *b, struct cli_values *values, struct base_error *err)
 {
     b->values = values;
+    b->model.whole = true;
     if ((values->lines || values->csv) && !values->each) values->each = "{}";
     b->input.csv = values->csv;
     if (!cli_prefix_check(values, err) || !check_outputs(values, err) || !own_constraint(b, err) ||
@@ -229,6 +240,22 @@ static bool end(void *user, const struct generate_outcome *outcome, const struct
     return finish(l, err);
 }
 
+/* Writes the answer of a diffusion model, which evaluates one text at a time. */
+static bool write_alone(struct batch_line *l, struct base_error *err)
+{
+    const struct generate_job *job = &l->text.job;
+    const struct generate_model model = model_of(l->batch);
+    struct base_error own = BASE_ERROR_INIT;
+    struct generate_outcome outcome;
+    struct generate_request *r = generate_request_new(job->options, &model, 0, &own);
+    const struct cli_diffusion d = {l->batch->values, &l->batch->model, job->options, r,
+                                    &job->prompt};
+    const bool ok = r && generate_request_begin(r, &job->prompt, &own) &&
+                    cli_diffusion_run(&d, take, l, &outcome, &own);
+    generate_request_free(r);
+    return end(l, ok ? &outcome : NULL, ok ? NULL : &own, err);
+}
+
 /* ---- Reading lines ---- */
 
 /* Returns a hash of the text of a line and of --each, which makes its prompt. */
@@ -248,10 +275,7 @@ static struct batch_line *new_line(struct batch *b, size_t size, uint64_t hash,
                                    struct base_error *err)
 {
     struct batch_line *l = calloc(1, sizeof *l);
-    if (!l) {
-        base_fail(err, BASE_NO_MEMORY, "not enough memory for another line");
-        return NULL;
-    }
+    if (!l) return base_null(base_fail(err, BASE_NO_MEMORY, "not enough memory for another line"));
     l->batch = b;
     l->size = size;
     l->number = b->input.number;
@@ -310,6 +334,7 @@ static bool take_line(struct batch *b, const char *line, size_t size, struct bas
     }
     if (!cli_batch_text_open(&l->text, &b->context, number, line, size, &wrong))
         return wrong.code == BASE_INTERRUPTED ? base_goes_on(err) : fail_line(l, &wrong, err);
+    if (is_diffusion(b)) return write_alone(l, err);
     l->text.job.sink = take;
     l->text.job.end = end;
     l->text.job.user = l;

@@ -36,8 +36,8 @@ struct work {
 
 /* The machine's limits with a number of threads: the highest of all measurements so far. */
 struct limits {
-    double bandwidth, int8; /* bytes and multiply-adds per second */
-    double gpu_bandwidth;   /* 0: no GPU */
+    double bandwidth, int8;         /* bytes and multiply-adds per second */
+    double gpu_bandwidth, gpu_int8; /* of the GPU; 0: none */
 };
 
 /* A model on an engine of some number of threads. */
@@ -169,8 +169,12 @@ static double share_on_gpu(const struct subject *u)
     return (double)f->placed_bytes / (double)f->weight_bytes;
 }
 
-/* The bandwidth is that of reading first the weights of one place, then the others; the int8 rate
- * of a GPU is not measured. */
+/* Returns the limit of first reading or multiplying the weights here, then those on the GPU. */
+static double both(double here, double there, double share_there)
+{
+    return 1 / ((1 - share_there) / here + (share_there > 0 ? share_there / there : 0));
+}
+
 static void fill_shares(const struct subject *u, struct cli_bench_row *r)
 {
     const struct model_session *s = u->model.session;
@@ -180,13 +184,10 @@ static void fill_shares(const struct subject *u, struct cli_bench_row *r)
     double bytes, macs;
     count_test(&u->work, r, cell, &bytes, &macs);
     const double there = share_on_gpu(u);
-    r->bandwidth = u->limits->bandwidth;
-    if (there > 0)
-        r->bandwidth = 1 / ((1 - there) / u->limits->bandwidth + there / u->limits->gpu_bandwidth);
-    else
-        r->int8 = u->limits->int8;
+    r->bandwidth = both(u->limits->bandwidth, u->limits->gpu_bandwidth, there);
+    r->int8 = both(u->limits->int8, u->limits->gpu_int8, there);
     r->of_bandwidth = bytes / seconds / r->bandwidth;
-    r->of_int8 = r->int8 > 0 ? macs / seconds / r->int8 : 0;
+    r->of_int8 = macs / seconds / r->int8;
 }
 
 /* Returns the work of a measurement relative to others, for the progress: the time at limits in the
@@ -281,10 +282,12 @@ static bool measure_limits(const struct subject *u, struct base_error *err)
     for (int pass = l->bandwidth > 0 ? LIMIT_PASSES - 1 : 0; pass < LIMIT_PASSES; pass++) {
         const double bandwidth = engine_roofline_bandwidth(u->model.engine->cpu, err);
         const double int8 = engine_roofline_int8(u->model.engine->cpu);
-        const double gpu =
-            u->model.gpu.device ? engine_gpu_bandwidth(u->model.gpu.device->gpu, err) : 0;
+        struct engine_gpu *device = u->model.gpu.device ? u->model.gpu.device->gpu : NULL;
+        const double gpu = device ? engine_gpu_bandwidth(device, err) : 0;
+        const double gpu_int8 = device ? engine_gpu_int8(device, err) : 0;
         if (bandwidth > l->bandwidth) l->bandwidth = bandwidth;
         if (gpu > l->gpu_bandwidth) l->gpu_bandwidth = gpu;
+        if (gpu_int8 > l->gpu_int8) l->gpu_int8 = gpu_int8;
         if (int8 > l->int8) l->int8 = int8;
         if (!base_goes_on(err) || bandwidth == 0 || err->code) return false;
     }

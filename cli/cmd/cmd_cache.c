@@ -91,7 +91,7 @@ static struct file_total handle_rows(const struct cli_values *v, struct cli_cach
     for (size_t i = 0; i < folder->count; i++) {
         struct file_row r;
         read_row(folder, &folder->file[i], &r);
-        if (r.error.code == BASE_NO_MEMORY) { /* which says nothing about the entry */
+        if (r.error.code == BASE_NO_MEMORY) { /* no error of the entry */
             *err = r.error;
             break;
         }

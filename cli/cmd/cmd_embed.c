@@ -12,7 +12,6 @@
 #include "cli/system.h"
 #include "text/json/json_number.h"
 #include "text/json/json_parse.h"
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

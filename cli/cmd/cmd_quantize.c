@@ -499,7 +499,7 @@ static bool read_merge_arguments(struct quantize *q, struct base_error *err)
     return cli_model_path_of(v->argument[0], &q->path, err);
 }
 
-/* Returns the mix that llama-quantize knows by this number, or the text itself. */
+/* Returns the mix to which llama-quantize gives this number, or the text itself. */
 static const char *type_of_number(const char *text)
 {
     const struct cli_quantize_mix *mix;

@@ -1,7 +1,6 @@
 /* cli/cmd/cmd_run.c: `infer run`: the answer to one text, through the model's chat template, or the
  * completion of exactly this text. */
 #include "base/clock.h"
-#include "chat/tool_choice.h"
 #include "cli/cache/prefix_cache.h"
 #include "cli/chat/chat_once.h"
 #include "cli/generation.h"
@@ -131,7 +130,10 @@ static bool open_rest(struct completion *c, struct base_error *err)
         cli_sandbox_limit(c->values->svg ? c->values->svg : cli_prefix_file(c->cache));
     if (!cli_model_open_weights(&c->model, c->values, err)) return false;
     cli_prefix_choose(c->cache, &c->model);
-    return open_session(c, err) && cli_diffusion_check(&c->generation, c->values, &c->model, err) &&
+    return open_session(c, err) &&
+           cli_diffusion_prepare(&c->generation.options,
+                                 cli_option_given(c->values, CLI_REQUEST_AT(generate.sample.temp)),
+                                 c->values, &c->model, err) &&
            cli_generation_open(&c->generation, c->values, &c->model, err) &&
            (!c->values->request.chat.chat || cli_chat_once_begin(&c->chat, err));
 }
@@ -243,6 +245,23 @@ static void note_timings(const struct completion *c)
     cli_draft_note(&c->generation.draft);
 }
 
+static bool run_request(struct completion *c, const struct generate_prompt *prompt,
+                        struct base_error *err)
+{
+    struct generate_request *r = c->generation.request;
+    const struct cli_diffusion d = {c->values, &c->model, &c->generation.options, r, prompt};
+    const bool whole = model_facts(c->model.model)->diffusion;
+    if (whole)
+        cli_model_progress_tokens(&c->model, "writing", 0);
+    else if (!c->values->echo) /* with --echo the prompt is on the terminal's line */
+        cli_model_progress_length(&c->model, prompt->n);
+    const bool ok =
+        whole ? cli_diffusion_run(&d, take_piece, c, &c->outcome, err)
+              : generate_run(r, c->generation.draft.draft, take_piece, c, &c->outcome, err);
+    cli_progress_end();
+    return ok;
+}
+
 static bool generate(struct completion *c, const struct base_buffer *text, struct base_error *err)
 {
     struct generate_thought_marks marks;
@@ -269,16 +288,7 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
         cli_sandbox_close((c->svg.unfinished ? CLI_SANDBOX_RENAME : cli_prefix_allows(c->cache)) |
                           cli_gpu_allows(c->values));
     if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
-    /* With --echo the prompt is on the terminal's line. */
-    if (!c->values->echo && !model_facts(c->model.model)->diffusion)
-        cli_model_progress_length(&c->model, prompt.n);
-    const bool ok = model_facts(c->model.model)->diffusion
-                        ? cli_diffusion_run(&c->generation, c->values, &c->model, &c->prompt,
-                                            take_piece, c, &c->outcome, err)
-                        : generate_run(c->generation.request, c->generation.draft.draft, take_piece,
-                                       c, &c->outcome, err);
-    cli_progress_end();
-    if (!ok || !finish(c, err)) return false;
+    if (!run_request(c, &prompt, err) || !finish(c, err)) return false;
     if (!c->values->heat) note_lack(c);
     if (c->values->verbose) note_timings(c);
     if (c->kept)

@@ -19,8 +19,6 @@
 #include "generate/score.h"
 #include "text/json/json_number.h"
 #include "text/json/json_parse.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,9 +176,8 @@ static bool encode_chat(struct score *s, const json_t *messages, const struct ba
         *err = s->no_template;
         return false;
     }
-    json_t *list = chat_messages_of_line(messages, &v->request, question, err);
+    json_auto_t *list = chat_messages_of_line(messages, &v->request, question, err);
     const bool ok = list && chat_template_render(&s->template, &v->request, list, &prompt, err);
-    json_decref(list);
     if (ok) {
         *ids = prompt.ids;
         prompt.ids = TEXT_IDS_INIT;

@@ -7,14 +7,14 @@
 #include "cli/system.h"
 #include <string.h>
 
-struct job {
+struct id_printer {
     const struct cli_values *values;
     const struct text_tokenizer *tokenizer;
     struct base_buffer out;
 };
 
 /* Appends ids without printf, which takes longer than encoding. */
-static void add_ids(struct job *j, const struct text_ids *ids, char separator)
+static void add_ids(struct id_printer *j, const struct text_ids *ids, char separator)
 {
     for (size_t i = 0; i < ids->count; i++) {
         char digits[1 + 10];
@@ -28,14 +28,14 @@ static void add_ids(struct job *j, const struct text_ids *ids, char separator)
     }
 }
 
-static void add_json_ids(struct job *j, const struct text_ids *ids)
+static void add_json_ids(struct id_printer *j, const struct text_ids *ids)
 {
     base_buffer_add_text(&j->out, "\"ids\":[");
     add_ids(j, ids, ',');
     base_buffer_add_text(&j->out, "]");
 }
 
-static bool encode(struct job *j, const char *bytes, size_t size, struct base_error *err)
+static bool encode(struct id_printer *j, const char *bytes, size_t size, struct base_error *err)
 {
     const struct base_buffer view = {.data = (char *)bytes, .size = size};
     TEXT_LOCAL_IDS ids = TEXT_IDS_INIT;
@@ -59,7 +59,7 @@ static bool encode(struct job *j, const char *bytes, size_t size, struct base_er
 
 /* Writes the exact bytes of the text. Adds a line end only between lines, in JSON, or on a
  * terminal. */
-static bool decode(struct job *j, const char *bytes, size_t size, struct base_error *err)
+static bool decode(struct id_printer *j, const char *bytes, size_t size, struct base_error *err)
 {
     TEXT_LOCAL_IDS ids = TEXT_IDS_INIT;
     BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
@@ -84,13 +84,13 @@ static bool decode(struct job *j, const char *bytes, size_t size, struct base_er
     return ok && cli_buffer_check(&text, err);
 }
 
-static bool one(struct job *j, const char *bytes, size_t size, struct base_error *err)
+static bool one(struct id_printer *j, const char *bytes, size_t size, struct base_error *err)
 {
     bool ok = j->values->decode ? decode(j, bytes, size, err) : encode(j, bytes, size, err);
     return ok && cli_write_buffer(&j->out, err);
 }
 
-static bool each_line(struct job *j, const struct base_buffer *text, struct base_error *err)
+static bool each_line(struct id_printer *j, const struct base_buffer *text, struct base_error *err)
 {
     for (size_t at = 0; at < text->size;) {
         const char *line = text->data + at;
@@ -106,9 +106,9 @@ static bool cmd_tokenize(struct cli_values *values, struct base_error *err)
 {
     if (values->request.special && !values->decode)
         return base_fail_at(err, BASE_USAGE, "--special", -1, "goes with --decode only");
-    struct cli_model m = {0};
+    struct cli_model m = {.encodes = true};
     BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
-    struct job j = {.values = values};
+    struct id_printer j = {.values = values};
     bool ok = cli_input_read(values, &text, err) && cli_model_open_file(&m, values, err);
     if (ok && !values->no_sandbox) cli_sandbox_close(0);
     ok = ok && cli_model_open_tokenizer(&m, err);

@@ -7,7 +7,6 @@
 #include "cli/terminal.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct figures {
     struct gguf_str name;

@@ -15,12 +15,12 @@ struct step {
     double gain; /* reduction of the error per byte */
     uint64_t bytes;
     uint32_t unit;
-    uint8_t at; /* the place in the list that it leads to */
+    uint8_t at; /* the index of its type in the unit's list */
 };
 
 /* A unit's candidates from the smallest one on, so that each reduces the error per byte less than
  * the one before it. */
-struct list {
+struct type_steps {
     uint8_t type[CLI_TARGET_TYPES];
     int n;
 };
@@ -28,9 +28,9 @@ struct list {
 struct choice {
     struct cli_target_unit *unit;
     size_t n, n_steps;
-    struct list *list; /* [n] */
-    struct step *step; /* [n_steps], the largest gain first */
-    uint8_t *at;       /* [n]: places in the lists */
+    struct type_steps *list; /* [n] */
+    struct step *step;       /* [n_steps], the largest gain first */
+    uint8_t *at;             /* [n]: indices in the lists */
     uint64_t limit;
 };
 
@@ -46,7 +46,7 @@ static bool is_before(const struct cli_target_unit *u, int a, int b)
 }
 
 /* The lower convex hull of the unit's candidates. */
-static void set_list(const struct cli_target_unit *u, struct list *list)
+static void set_list(const struct cli_target_unit *u, struct type_steps *list)
 {
     int sorted[CLI_TARGET_TYPES], n = 0;
     for (int t = 0; t < CLI_TARGET_TYPES; t++) {

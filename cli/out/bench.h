@@ -38,7 +38,7 @@ struct cli_bench_row {
     uint32_t n_seq;
     double *sample;               /* [n_samples], ascending: tokens per second, of all sequences */
     size_t n_samples;             /* 0: not measured yet */
-    double bandwidth, int8;       /* the limits: bytes and multiply-adds per second; 0: not known */
+    double bandwidth, int8;       /* the limits: bytes and multiply-adds per second */
     double of_bandwidth, of_int8; /* shares of the two limits; 1 is the limit */
     double disk, from_disk; /* bytes per second that the disk can read, and that the test read; 0:
                                not measured, because the weights fit into memory */

@@ -111,8 +111,7 @@ static bool is_field(const json_t *saved, const struct cli_bench_row *row, enum 
     BASE_LOCAL_BUFFER a = BASE_BUFFER_INIT, b = BASE_BUFFER_INIT;
     add_saved_field(saved, f, &a);
     cli_bench_add_field(row, f, &b);
-    const bool same = a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
-    return same;
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
 static bool saved_varies(const json_t *rows, enum cli_bench_field f)

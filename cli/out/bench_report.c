@@ -60,8 +60,7 @@ bool cli_bench_same(const struct cli_bench_row *a, const struct cli_bench_row *b
     BASE_LOCAL_BUFFER x = BASE_BUFFER_INIT, y = BASE_BUFFER_INIT;
     cli_bench_add_field(a, f, &x);
     cli_bench_add_field(b, f, &y);
-    const bool same = x.size == y.size && memcmp(x.data, y.data, x.size) == 0;
-    return same;
+    return x.size == y.size && memcmp(x.data, y.data, x.size) == 0;
 }
 
 bool cli_bench_varies(const struct cli_bench_table *t, enum cli_bench_field f)
@@ -197,12 +196,8 @@ static void add_markdown_row(const struct cli_bench_table *t, const struct cli_b
     char range[40];
     snprintf(range, sizeof range, "%.1f-%.1f", lowest(r), highest(r));
     cli_bench_add_cells(t, r, out);
-    base_buffer_add_format(out, "| %8.2f | %14s | %3.0f %% |", cli_bench_rate(r), range,
-                           100 * r->of_bandwidth);
-    if (r->int8 > 0)
-        base_buffer_add_format(out, " %3.0f %% |\n", 100 * r->of_int8);
-    else
-        base_buffer_add_text(out, "     - |\n");
+    base_buffer_add_format(out, "| %8.2f | %14s | %3.0f %% | %3.0f %% |\n", cli_bench_rate(r),
+                           range, 100 * r->of_bandwidth, 100 * r->of_int8);
 }
 
 void cli_bench_add_limits(const struct cli_bench_row *r, struct base_buffer *out)
@@ -210,8 +205,8 @@ void cli_bench_add_limits(const struct cli_bench_row *r, struct base_buffer *out
     const struct cli_bench_setup *s = r->setup;
     base_buffer_add_format(out, "limits with %d thread%s", s->threads, s->threads == 1 ? "" : "s");
     if (s->gpu) base_buffer_add_format(out, ", %u layers on the GPU", s->gpu_layers);
-    base_buffer_add_format(out, ": reading %.1f GB/s", r->bandwidth / 1e9);
-    if (r->int8 > 0) base_buffer_add_format(out, ", int8 %.1f G multiply-adds/s", r->int8 / 1e9);
+    base_buffer_add_format(out, ": reading %.1f GB/s, int8 %.1f G multiply-adds/s",
+                           r->bandwidth / 1e9, r->int8 / 1e9);
     if (r->disk > 0)
         base_buffer_add_format(out, ", disk %.2f GB/s (%.2f GB/s read)", r->disk / 1e9,
                                r->from_disk / 1e9);
@@ -256,13 +251,10 @@ static void add_json_row(const struct cli_bench_table *t, const struct cli_bench
         base_buffer_add_format(out, "%s%.3f", i ? "," : "", r->sample[i]);
     base_buffer_add_text(out, "],");
     base_buffer_add_string(out, "gpu", s->gpu);
-    base_buffer_add_format(out, ",\"share_of_bandwidth\":%.4f,\"bandwidth_bytes_per_second\":%.0f",
-                           r->of_bandwidth, r->bandwidth);
-    if (r->int8 > 0)
-        base_buffer_add_format(out, ",\"share_of_int8\":%.4f,\"int8_macs_per_second\":%.0f",
-                               r->of_int8, r->int8);
-    else
-        base_buffer_add_text(out, ",\"share_of_int8\":null,\"int8_macs_per_second\":null");
+    base_buffer_add_format(out,
+                           ",\"share_of_bandwidth\":%.4f,\"bandwidth_bytes_per_second\":%.0f,"
+                           "\"share_of_int8\":%.4f,\"int8_macs_per_second\":%.0f",
+                           r->of_bandwidth, r->bandwidth, r->of_int8, r->int8);
     if (r->disk > 0)
         base_buffer_add_format(
             out, ",\"disk_bytes_per_second\":%.0f,\"disk_read_bytes_per_second\":%.0f", r->disk,
@@ -303,11 +295,8 @@ static void add_csv_row(const struct cli_bench_table *t, const struct cli_bench_
         base_buffer_add_format(out, "%s%.3f", i ? " " : "", r->sample[i]);
     base_buffer_add_text(out, ",");
     if (s->gpu) add_csv_text(s->gpu, out);
-    base_buffer_add_format(out, ",%.4f,%.0f", r->of_bandwidth, r->bandwidth);
-    if (r->int8 > 0)
-        base_buffer_add_format(out, ",%.4f,%.0f", r->of_int8, r->int8);
-    else
-        base_buffer_add_text(out, ",,");
+    base_buffer_add_format(out, ",%.4f,%.0f,%.4f,%.0f", r->of_bandwidth, r->bandwidth, r->of_int8,
+                           r->int8);
     if (t->compares && r->ratio.known)
         base_buffer_add_format(out, ",%.3f,%.4f,%.4f,%.4f", r->ratio.before, r->ratio.ratio,
                                r->ratio.low, r->ratio.high);

@@ -489,10 +489,7 @@ static bool load(struct cli_http *h, struct base_error *err)
 struct cli_http *cli_http_new(const struct cli_http_options *o, struct base_error *err)
 {
     struct cli_http *h = calloc(1, sizeof *h);
-    if (!h) {
-        base_fail(err, BASE_NO_MEMORY, "not enough memory for requests");
-        return NULL;
-    }
+    if (!h) return base_null(base_fail(err, BASE_NO_MEMORY, "not enough memory for requests"));
     h->options = *o;
     if (load(h, err) && find_origin(h, NULL, o->hub, &h->hub, err)) return h;
     cli_http_free(h);
@@ -518,10 +515,10 @@ void cli_http_free(struct cli_http *h)
 struct cli_http *cli_http_new(const struct cli_http_options *o, struct base_error *err)
 {
     (void)o;
-    base_fail(err, BASE_FAILED,
-              "this program was built without libcurl: install its header (scripts/setup does) and "
-              "build again");
-    return NULL;
+    return base_null(base_fail(
+        err, BASE_FAILED,
+        "this program was built without libcurl: install its header (scripts/setup does) and "
+        "build again"));
 }
 
 /* Without a client the others are not called. */

@@ -59,10 +59,8 @@ static void set_digest(char out[BASE_SHA256_HEX], const char *text)
 
 static struct cli_hub_file *add_file(struct cli_hub_files *files, struct base_error *err)
 {
-    if (!BASE_LIST_ROOM(files->file, files->count, files->room)) {
-        base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of files");
-        return NULL;
-    }
+    if (!BASE_LIST_ROOM(files->file, files->count, files->room))
+        return base_null(base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of files"));
     struct cli_hub_file *f = &files->file[files->count++];
     *f = (struct cli_hub_file){.version.size = -1};
     return f;

@@ -6,7 +6,7 @@
  *         [{"type":"file", "path":P, "size":N, "lfs":{"oid":SHA256, "size":N}}, ..]
  *     HUB/USER/REPO/resolve/REVISION/P     a file's bytes
  *
- * A list is not trusted: paths that leave their folder or contain control characters are ignored,
+ * A list is checked: paths that leave their folder or contain control characters are ignored,
  * and only the last part of a path becomes a name on this machine. */
 #ifndef CLI_PULL_HUB_H
 #define CLI_PULL_HUB_H

@@ -6,7 +6,6 @@
 #include "cli/system.h"
 #include "cli/terminal.h"
 #include "gguf/gguf.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

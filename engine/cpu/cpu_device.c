@@ -8,10 +8,7 @@ struct engine_cpu *engine_cpu_new(const struct engine_options *options, struct b
 {
     const int n_threads = options->n_threads ? options->n_threads : engine_threads_default();
     struct engine_cpu *cpu = calloc(1, sizeof *cpu);
-    if (!cpu) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for the engine");
-        return NULL;
-    }
+    if (!cpu) return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for the engine"));
     quant_kernels_init(&cpu->quant, options->level);
     engine_vec_init(&cpu->vec, cpu->quant.level);
     if (options->use_blas && !(cpu->blas = engine_blas_open(err))) goto fail;

@@ -199,16 +199,13 @@ static void stop_threads(struct engine_pool *pool)
 
 struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *err)
 {
-    if (n_threads < 1 || n_threads > POOL_MAX_THREADS) {
-        base_fail(err, BASE_USAGE, "%d threads: choose 1 to %d", n_threads, POOL_MAX_THREADS);
-        return NULL;
-    }
+    if (n_threads < 1 || n_threads > POOL_MAX_THREADS)
+        return base_null(
+            base_fail(err, BASE_USAGE, "%d threads: choose 1 to %d", n_threads, POOL_MAX_THREADS));
     uint64_t size = sizeof(struct engine_pool) + (uint64_t)n_threads * sizeof(struct pool_thread);
     struct engine_pool *pool = NULL;
-    if (!base_align_up(size, POOL_LINE, &size) || !(pool = aligned_alloc(POOL_LINE, size))) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for %d threads", n_threads);
-        return NULL;
-    }
+    if (!base_align_up(size, POOL_LINE, &size) || !(pool = aligned_alloc(POOL_LINE, size)))
+        return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for %d threads", n_threads));
     memset(pool, 0, size);
     pool->n_threads = n_threads;
     for (int i = 0; i < n_threads; ++i) {

@@ -8,7 +8,6 @@
 #include "engine/backend.h"
 #include "engine/cpu/isa/isa.h"
 #include <stdlib.h>
-#include <sys/mman.h>
 
 enum {
     PASSES = 6,

@@ -114,6 +114,15 @@ static void kv_copy(const struct engine_place *place, const struct engine_kv_for
     free(units);
 }
 
+/* Int16 groups, or floats. */
+static struct engine_kv_form kv_form(enum engine_kv_q16 what, const struct quant_type *type,
+                                     uint32_t size)
+{
+    struct engine_kv_form form = engine_cpu_kv_form(what, type, size);
+    if (!form.is_coded && type->id != QUANT_F32) form.type = NULL;
+    return form;
+}
+
 const struct engine_backend engine_backend_gpu = {
     .name = "gpu",
     .buffer_new = engine_gpu_buffer_new,
@@ -126,6 +135,6 @@ const struct engine_backend engine_backend_gpu = {
     .forget = forget,
     .run = run,
     .wait = wait,
-    .kv_form = engine_cpu_kv_form,
+    .kv_form = kv_form,
     .kv_copy = kv_copy,
 };

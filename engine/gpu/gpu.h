@@ -8,7 +8,7 @@
  *     gpu_device.c       opening; memory; copies; kernels
  *     backend_gpu.c      the row of engine/backend.h: runs the steps of a segment
  *     plan_gpu.c         another row: counts bytes
- *     roofline_gpu.c     measures the memory's speed
+ *     roofline_gpu.c     measures the speed of the memory and of the matrix units
  *     gpu_op.h, gpu_*.c  how the GPU runs each op
  *
  * docs/gpu.md describes how that is tested without a GPU. */
@@ -33,6 +33,7 @@ struct engine_gpu_options {
 struct engine_gpu_facts {
     char name[128];
     int major, minor; /* compute capability */
+    int units;        /* multiprocessors, which run blocks at the same time */
     int driver;       /* version of CUDA that the driver supports: 1000 * major + 10 * minor */
     uint64_t memory;  /* bytes */
     uint64_t free;    /* bytes that no process has */
@@ -57,6 +58,10 @@ bool engine_gpu_read_facts(struct engine_gpu *gpu, struct engine_gpu_facts *out,
 /* Bytes per second that the GPU reads and writes when it copies a buffer within its memory: the
  * best of several passes. 0 and the error of an allocation or copy. */
 double engine_gpu_bandwidth(struct engine_gpu *gpu, struct base_error *err);
+
+/* Multiply-adds of signed bytes per second of the GPU's matrix units, from registers, by the
+ * instruction that products use (mma m16n8k32). 0 and the error as above. */
+double engine_gpu_int8(struct engine_gpu *gpu, struct base_error *err);
 
 /* For engine_add_place; the device is a struct engine_gpu. */
 extern const struct engine_backend engine_backend_gpu;

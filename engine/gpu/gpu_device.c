@@ -22,6 +22,7 @@ static bool read_facts(const struct engine_gpu_driver *driver, int index, int *d
         driver->device_name(facts->name, sizeof facts->name, *device) == 0 &&
         driver->device_attribute(&facts->major, ENGINE_GPU_ATTRIBUTE_MAJOR, *device) == 0 &&
         driver->device_attribute(&facts->minor, ENGINE_GPU_ATTRIBUTE_MINOR, *device) == 0 &&
+        driver->device_attribute(&facts->units, ENGINE_GPU_ATTRIBUTE_UNITS, *device) == 0 &&
         driver->device_memory(&memory, *device) == 0;
     facts->memory = memory;
     return ok || base_fail(err, BASE_FAILED, "the driver does not describe GPU %d", index);
@@ -84,6 +85,7 @@ static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
 {
     static const char *const names[ENGINE_GPU_KERNELS] = {
         [ENGINE_GPU_KERNEL_MAP] = "engine_gpu_map",
+        [ENGINE_GPU_KERNEL_SET_ROWS] = "engine_gpu_set_rows",
         [ENGINE_GPU_KERNEL_NORM] = "engine_gpu_norm",
         [ENGINE_GPU_KERNEL_NORM_LONG] = "engine_gpu_norm_long",
         [ENGINE_GPU_KERNEL_SUM_ROWS] = "engine_gpu_sum_rows",
@@ -95,8 +97,15 @@ static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
         [ENGINE_GPU_KERNEL_SET_KV] = "engine_gpu_set_kv",
         [ENGINE_GPU_KERNEL_ATTENTION] = "engine_gpu_attention",
         [ENGINE_GPU_KERNEL_ATTENTION_MERGE] = "engine_gpu_attention_merge",
+        [ENGINE_GPU_KERNEL_ATTENTION_FLOATS] = "engine_gpu_attention_floats",
+        [ENGINE_GPU_KERNEL_ATTENTION_FLOATS_MERGE] = "engine_gpu_attention_floats_merge",
+        [ENGINE_GPU_KERNEL_CHOOSE_SCORES] = "engine_gpu_choose_scores",
+        [ENGINE_GPU_KERNEL_CHOOSE_KEYS] = "engine_gpu_choose_keys",
+        [ENGINE_GPU_KERNEL_COMPRESS_KEYS] = "engine_gpu_compress_keys",
+        [ENGINE_GPU_KERNEL_SINKHORN] = "engine_gpu_sinkhorn",
         [ENGINE_GPU_KERNEL_MUL_MAT_TRANSPOSED] = "engine_gpu_mul_mat_transposed",
         [ENGINE_GPU_KERNEL_ADD_LOW_RANK] = "engine_gpu_add_low_rank",
+        [ENGINE_GPU_KERNEL_ROOFLINE] = "engine_gpu_roofline",
         [ENGINE_GPU_KERNEL_SSM_CONV] = "engine_gpu_ssm_conv",
         [ENGINE_GPU_KERNEL_SSM_SCAN] = "engine_gpu_ssm_scan",
         [ENGINE_GPU_KERNEL_WKV6] = "engine_gpu_wkv6",
@@ -144,10 +153,7 @@ static bool open_gpu(struct engine_gpu *gpu, const struct engine_gpu_options *op
 struct engine_gpu *engine_gpu_open(const struct engine_gpu_options *options, struct base_error *err)
 {
     struct engine_gpu *gpu = calloc(1, sizeof *gpu);
-    if (!gpu) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for a GPU");
-        return NULL;
-    }
+    if (!gpu) return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for a GPU"));
     if (open_gpu(gpu, options, err)) return gpu;
     engine_gpu_close(gpu);
     return NULL;

@@ -66,10 +66,30 @@ MAP_OP(cast, copy_supports, .f = ENGINE_GPU_COPY)
 
 static bool get_rows_supports(const struct engine_tensor *node)
 {
-    return engine_gpu_is_float(node->src[0]);
+    return engine_gpu_is_float(node->src[0]) || engine_tensor_is(node->src[0], QUANT_I32);
 }
 
-MAP_OP(get_rows, get_rows_supports, .f = ENGINE_GPU_GET_ROWS)
+MAP_OP(get_rows, get_rows_supports,
+       .f = engine_tensor_is(node, QUANT_I32) ? ENGINE_GPU_GET_NUMBERS : ENGINE_GPU_GET_ROWS)
+
+/* The table of floats is node, too. */
+static bool set_rows_supports(const struct engine_tensor *node)
+{
+    return engine_gpu_is_float(node->src[0]) && engine_gpu_is_float(node->src[1]);
+}
+
+static void set_rows_launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch)
+{
+    (void)scratch;
+    const struct engine_gpu_set_rows arguments = {engine_gpu_tensor_of(node),
+                                                  engine_gpu_tensor_of(node->src[0]),
+                                                  engine_gpu_tensor_of(node->src[2])};
+    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_SET_ROWS,
+                     engine_gpu_row_blocks(engine_tensor_rows(node->src[0])), &arguments);
+}
+
+const struct engine_gpu_op engine_gpu_op_set_rows = {
+    .op = &engine_op_set_rows, .supports = set_rows_supports, .launch = set_rows_launch};
 
 /* ---- Norms ---- */
 
@@ -181,16 +201,27 @@ static void set_kv_launch(struct engine_gpu *gpu, const struct engine_tensor *no
 const struct engine_gpu_op engine_gpu_op_set_kv_q16 = {
     .op = &engine_op_set_kv_q16, .supports = set_kv_supports, .launch = set_kv_launch};
 
-/* Caches of int16 groups. */
+/* The elements of a value. */
+static int64_t values_of(const struct engine_tensor *node)
+{
+    return node->ne[0] / node->src[ENGINE_ATTENTION_Q]->ne[1];
+}
+
+/* Int16 groups or floats. */
+static bool is_cache(const struct engine_tensor *t)
+{
+    return engine_tensor_is(t, QUANT_I8) || engine_tensor_is(t, QUANT_F32);
+}
+
 static bool attention_supports(const struct engine_tensor *node)
 {
     const struct engine_attention *p = &node->params.attention;
     const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
-    return engine_tensor_is(node->src[ENGINE_ATTENTION_K], QUANT_I8) &&
-           engine_tensor_is(node->src[ENGINE_ATTENTION_V], QUANT_I8) && engine_gpu_is_float(q) &&
+    return is_cache(node->src[ENGINE_ATTENTION_K]) && is_cache(node->src[ENGINE_ATTENTION_V]) &&
+           engine_gpu_is_float(q) &&
            (p->max_alibi == 0.0f || q->ne[1] <= ENGINE_GPU_ATTENTION_SLOPES) &&
            engine_tensor_row_contiguous(q) && q->ne[0] <= ENGINE_GPU_ATTENTION_SIZE &&
-           p->dv <= ENGINE_GPU_ATTENTION_SIZE;
+           values_of(node) <= ENGINE_GPU_ATTENTION_SIZE;
 }
 
 static int64_t chunks_of(const struct engine_tensor *node)
@@ -211,7 +242,7 @@ static int64_t parts_of(const struct engine_tensor *node)
 static int64_t attention_scratch(const struct engine_tensor *node)
 {
     const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
-    const int64_t sums = node->params.attention.dv + 2;
+    const int64_t sums = values_of(node) + 2;
     if (parts_of(node) == 1) return 0;
     return q->ne[1] * q->ne[2] * chunks_of(node) * sums * (int64_t)sizeof(float);
 }
@@ -222,7 +253,10 @@ static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor 
     const struct engine_attention *p = &node->params.attention;
     const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
     const struct engine_tensor *relative = node->src[ENGINE_ATTENTION_RELATIVE];
-    const bool direct = p->softcap == 0.0f && p->max_alibi == 0.0f && !relative;
+    const bool float_keys = engine_tensor_is(node->src[ENGINE_ATTENTION_K], QUANT_F32);
+    const bool floats = engine_tensor_is(node->src[ENGINE_ATTENTION_V], QUANT_F32);
+    const bool direct =
+        !float_keys && !floats && p->softcap == 0.0f && p->max_alibi == 0.0f && !relative;
     struct engine_gpu_attention arguments = {
         .out = engine_gpu_tensor_of(node),
         .q = engine_gpu_tensor_of(q),
@@ -234,6 +268,7 @@ static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor 
         .relative = engine_gpu_tensor_of(relative),
         .n_slots = engine_kv_slots(node->src[ENGINE_ATTENTION_K]),
         .scale = direct ? p->scale * LOG2_E : p->scale,
+        .float_keys = float_keys,
         .direct = direct,
         .softcap = p->softcap,
         .n_parts = (int32_t)parts_of(node),
@@ -245,12 +280,17 @@ static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor 
     struct engine_gpu_grid grid = {
         (uint32_t)q->ne[1], (uint32_t)(q->ne[2] * arguments.n_parts), ENGINE_GPU_ATTENTION_THREADS,
         (uint32_t)(sizeof(struct engine_gpu_attention_memory) +
-                   ENGINE_GPU_ATTENTION_SUBS * node->params.attention.dv * sizeof(int32_t))};
-    engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_ATTENTION], &grid, &arguments);
+                   ENGINE_GPU_ATTENTION_SUBS * (uint64_t)values_of(node) * sizeof(int32_t))};
+    engine_gpu_launch(
+        gpu, gpu->op[floats ? ENGINE_GPU_KERNEL_ATTENTION_FLOATS : ENGINE_GPU_KERNEL_ATTENTION],
+        &grid, &arguments);
     grid.y = (uint32_t)q->ne[2];
     grid.shared = 0;
     if (arguments.n_parts > 1)
-        engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_ATTENTION_MERGE], &grid, &arguments);
+        engine_gpu_launch(gpu,
+                          gpu->op[floats ? ENGINE_GPU_KERNEL_ATTENTION_FLOATS_MERGE
+                                         : ENGINE_GPU_KERNEL_ATTENTION_MERGE],
+                          &grid, &arguments);
 }
 
 const struct engine_gpu_op engine_gpu_op_attention = {.op = &engine_op_attention,

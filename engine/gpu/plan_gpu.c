@@ -56,6 +56,12 @@ static const void *plan_row(const struct engine_tensor *node)
     return engine_backend_gpu.row(node);
 }
 
+static struct engine_kv_form plan_kv_form(enum engine_kv_q16 what, const struct quant_type *type,
+                                          uint32_t size)
+{
+    return engine_backend_gpu.kv_form(what, type, size);
+}
+
 static bool plan_measure(struct engine_plan *plan, const struct engine_segment *segment,
                          const struct engine *engine, struct base_error *err)
 {
@@ -84,6 +90,6 @@ const struct engine_backend engine_backend_gpu_plan = {
     .measure = plan_measure,
     .prepare = plan_prepare,
     .run = plan_run,
-    .kv_form = engine_cpu_kv_form,
+    .kv_form = plan_kv_form,
     .kv_copy = engine_cpu_kv_copy,
 };

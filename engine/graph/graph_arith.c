@@ -25,8 +25,7 @@ const struct engine_op engine_op_div = {"div", .n_src = 2, .shape = binary_shape
 static struct engine_tensor *binary(struct engine_graph *g, const struct engine_op *op,
                                     struct engine_tensor *a, struct engine_tensor *b)
 {
-    struct engine_tensor *src[] = {a, b};
-    return engine_graph_node(g, op, src, 2, NULL);
+    return ENGINE_NODE(g, op, a, b);
 }
 
 struct engine_tensor *engine_add(struct engine_graph *g, struct engine_tensor *a,

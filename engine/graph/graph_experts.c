@@ -94,8 +94,7 @@ const struct engine_op engine_op_expert_sum = {"expert_sum", .n_src = 2, .shape 
 struct engine_tensor *engine_expert_sum(struct engine_graph *g, struct engine_tensor *y,
                                         struct engine_tensor *weights)
 {
-    struct engine_tensor *src[] = {y, weights};
-    return engine_graph_node(g, &engine_op_expert_sum, src, 2, NULL);
+    return ENGINE_NODE(g, &engine_op_expert_sum, y, weights);
 }
 
 /* ---- glu_clamp ---- */

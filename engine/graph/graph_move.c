@@ -53,8 +53,7 @@ struct engine_tensor *engine_copy(struct engine_graph *g, struct engine_tensor *
 {
     if (a && dst && !engine_tensor_same_shape(a, dst))
         a = engine_reshape(g, engine_cont(g, a), ENGINE_DIMS, dst->ne);
-    struct engine_tensor *src[] = {a, dst};
-    return engine_graph_node(g, &engine_op_copy, src, 2, NULL);
+    return ENGINE_NODE(g, &engine_op_copy, a, dst);
 }
 
 /* ---- Rows by index ---- */
@@ -81,8 +80,7 @@ const struct engine_op engine_op_get_rows = {"get_rows", .n_src = 2, .shape = ge
 struct engine_tensor *engine_get_rows(struct engine_graph *g, struct engine_tensor *table,
                                       struct engine_tensor *ids)
 {
-    struct engine_tensor *src[] = {table, ids};
-    return engine_graph_node(g, &engine_op_get_rows, src, 2, NULL);
+    return ENGINE_NODE(g, &engine_op_get_rows, table, ids);
 }
 
 /* table [B3][B2][n][E], a [B3][B2][T][E], ids [B3 or 1][B2 or 1][T]. */
@@ -107,8 +105,7 @@ const struct engine_op engine_op_set_rows = {"set_rows", .n_src = 3, .shape = se
 struct engine_tensor *engine_set_rows(struct engine_graph *g, struct engine_tensor *table,
                                       struct engine_tensor *a, struct engine_tensor *ids)
 {
-    struct engine_tensor *src[] = {a, table, ids};
-    return engine_graph_node(g, &engine_op_set_rows, src, 3, NULL);
+    return ENGINE_NODE(g, &engine_op_set_rows, a, table, ids);
 }
 
 /* ---- Concat, repeat: dst is contiguous F32 ---- */
@@ -154,6 +151,5 @@ const struct engine_op engine_op_repeat = {"repeat", .n_src = 2, .shape = repeat
 struct engine_tensor *engine_repeat(struct engine_graph *g, struct engine_tensor *a,
                                     struct engine_tensor *like)
 {
-    struct engine_tensor *src[] = {a, like};
-    return engine_graph_node(g, &engine_op_repeat, src, 2, NULL);
+    return ENGINE_NODE(g, &engine_op_repeat, a, like);
 }

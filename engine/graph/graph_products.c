@@ -136,7 +136,8 @@ static bool active_matches(struct engine_tensor *dst, const struct engine_tensor
     return true;
 }
 
-static bool mul_mat_active_shape(struct engine_tensor *dst, struct base_error *err)
+/* One matrix by columns of one batch. */
+static bool matrix_shape(struct engine_tensor *dst, struct base_error *err)
 {
     const struct engine_tensor *x = dst->src[0], *w = dst->src[1];
     const char *problem = weight_problem(w, x);
@@ -145,7 +146,12 @@ static bool mul_mat_active_shape(struct engine_tensor *dst, struct base_error *e
     if (x->ne[2] != 1 || x->ne[3] != 1 || w->ne[2] != 1 || w->ne[3] != 1)
         return engine_shape_fail(dst, err, "too many dimensions");
     engine_dst_shape(dst, QUANT_F32, w->ne[1], x->ne[1], 1, 1);
-    return active_matches(dst, dst->src[2], err);
+    return true;
+}
+
+static bool mul_mat_active_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    return matrix_shape(dst, err) && active_matches(dst, dst->src[2], err);
 }
 
 static bool mul_mat_id_active_shape(struct engine_tensor *dst, struct base_error *err)
@@ -168,14 +174,7 @@ static bool columns_match(struct engine_tensor *dst, const struct engine_tensor 
 
 static bool mul_mat_columns_shape(struct engine_tensor *dst, struct base_error *err)
 {
-    const struct engine_tensor *x = dst->src[0], *w = dst->src[1];
-    const char *problem = weight_problem(w, x);
-    if (problem) return engine_shape_fail(dst, err, problem);
-    if (!engine_tensor_is(x, QUANT_F32)) return engine_shape_fail(dst, err, "x must be F32");
-    if (x->ne[2] != 1 || x->ne[3] != 1 || w->ne[2] != 1 || w->ne[3] != 1)
-        return engine_shape_fail(dst, err, "too many dimensions");
-    engine_dst_shape(dst, QUANT_F32, w->ne[1], x->ne[1], 1, 1);
-    return columns_match(dst, dst->src[2], err);
+    return matrix_shape(dst, err) && columns_match(dst, dst->src[2], err);
 }
 
 static bool mul_mat_id_columns_shape(struct engine_tensor *dst, struct base_error *err)
@@ -269,8 +268,7 @@ const struct engine_op engine_op_mul_mat_transposed = {.name = "mul_mat_transpos
 struct engine_tensor *engine_mul_mat_transposed(struct engine_graph *g, struct engine_tensor *w,
                                                 struct engine_tensor *x)
 {
-    struct engine_tensor *src[] = {x, w};
-    return engine_graph_node(g, &engine_op_mul_mat_transposed, src, 2, NULL);
+    return ENGINE_NODE(g, &engine_op_mul_mat_transposed, x, w);
 }
 
 const struct engine_op engine_op_mul_mat = {
@@ -317,36 +315,31 @@ struct engine_tensor *engine_mul_mat(struct engine_graph *g, struct engine_tenso
 struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_tensor *w,
                                         struct engine_tensor *x, struct engine_tensor *ids)
 {
-    struct engine_tensor *src[] = {x, w, ids};
-    return engine_graph_node(g, &engine_op_mul_mat_id, src, 3, NULL);
+    return ENGINE_NODE(g, &engine_op_mul_mat_id, x, w, ids);
 }
 
 struct engine_tensor *engine_mul_mat_active(struct engine_graph *g, struct engine_tensor *w,
                                             struct engine_tensor *x, struct engine_tensor *active)
 {
-    struct engine_tensor *src[] = {x, w, active};
-    return engine_graph_node(g, &engine_op_mul_mat_active, src, 3, NULL);
+    return ENGINE_NODE(g, &engine_op_mul_mat_active, x, w, active);
 }
 
 struct engine_tensor *engine_mul_mat_id_active(struct engine_graph *g, struct engine_tensor *w,
                                                struct engine_tensor *x, struct engine_tensor *ids,
                                                struct engine_tensor *active)
 {
-    struct engine_tensor *src[] = {x, w, ids, active};
-    return engine_graph_node(g, &engine_op_mul_mat_id_active, src, 4, NULL);
+    return ENGINE_NODE(g, &engine_op_mul_mat_id_active, x, w, ids, active);
 }
 
 struct engine_tensor *engine_mul_mat_columns(struct engine_graph *g, struct engine_tensor *w,
                                              struct engine_tensor *columns, struct engine_tensor *x)
 {
-    struct engine_tensor *src[] = {x, w, columns};
-    return engine_graph_node(g, &engine_op_mul_mat_columns, src, 3, NULL);
+    return ENGINE_NODE(g, &engine_op_mul_mat_columns, x, w, columns);
 }
 
 struct engine_tensor *engine_mul_mat_id_columns(struct engine_graph *g, struct engine_tensor *w,
                                                 struct engine_tensor *columns,
                                                 struct engine_tensor *x, struct engine_tensor *ids)
 {
-    struct engine_tensor *src[] = {x, w, ids, columns};
-    return engine_graph_node(g, &engine_op_mul_mat_id_columns, src, 4, NULL);
+    return ENGINE_NODE(g, &engine_op_mul_mat_id_columns, x, w, ids, columns);
 }

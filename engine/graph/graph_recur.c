@@ -55,8 +55,7 @@ struct engine_tensor *engine_ssm_conv(struct engine_graph *g, struct engine_tens
                                       struct engine_tensor *x, struct engine_tensor *taps,
                                       struct engine_tensor *spans)
 {
-    struct engine_tensor *src[] = {table, x, taps, spans};
-    return engine_graph_node(g, &engine_op_ssm_conv, src, 4, NULL);
+    return ENGINE_NODE(g, &engine_op_ssm_conv, table, x, taps, spans);
 }
 
 /* ---- ssm_scan ---- */
@@ -87,8 +86,7 @@ struct engine_tensor *engine_ssm_scan(struct engine_graph *g, struct engine_tens
                                       struct engine_tensor *a, struct engine_tensor *b,
                                       struct engine_tensor *c, struct engine_tensor *spans)
 {
-    struct engine_tensor *src[] = {table, x, dt, a, b, c, spans};
-    return engine_graph_node(g, &engine_op_ssm_scan, src, 7, NULL);
+    return ENGINE_NODE(g, &engine_op_ssm_scan, table, x, dt, a, b, c, spans);
 }
 
 /* ---- wkv6 ---- */
@@ -116,8 +114,7 @@ struct engine_tensor *engine_wkv6(struct engine_graph *g, struct engine_tensor *
                                   struct engine_tensor *bonus, struct engine_tensor *decay,
                                   struct engine_tensor *table, struct engine_tensor *spans)
 {
-    struct engine_tensor *src[] = {k, v, r, bonus, decay, table, spans};
-    return engine_graph_node(g, &engine_op_wkv6, src, 7, NULL);
+    return ENGINE_NODE(g, &engine_op_wkv6, k, v, r, bonus, decay, table, spans);
 }
 
 /* ---- wkv7 ---- */
@@ -145,8 +142,7 @@ struct engine_tensor *engine_wkv7(struct engine_graph *g, struct engine_tensor *
                                   struct engine_tensor *b, struct engine_tensor *table,
                                   struct engine_tensor *spans)
 {
-    struct engine_tensor *src[] = {r, decay, k, v, a, b, table, spans};
-    return engine_graph_node(g, &engine_op_wkv7, src, 8, NULL);
+    return ENGINE_NODE(g, &engine_op_wkv7, r, decay, k, v, a, b, table, spans);
 }
 
 /* ---- gated_delta ---- */
@@ -178,6 +174,5 @@ struct engine_tensor *engine_gated_delta(struct engine_graph *g, struct engine_t
                                          struct engine_tensor *gate, struct engine_tensor *beta,
                                          struct engine_tensor *table, struct engine_tensor *spans)
 {
-    struct engine_tensor *src[] = {q, k, v, gate, beta, table, spans};
-    return engine_graph_node(g, &engine_op_gated_delta, src, 7, NULL);
+    return ENGINE_NODE(g, &engine_op_gated_delta, q, k, v, gate, beta, table, spans);
 }

@@ -8,6 +8,7 @@
  * Qwen 4 (2026): HI heads choose blocks of r positions for all key heads, by the sum over h of
  * max(iq_h . ik_j, 0) for the key ik of a complete block, N(mean of W_ik x), rotated at its first
  * position; the positions after the last complete block are attended to in any case. */
+#include "base/math.h"
 #include "models/block/blocks.h"
 #include <math.h>
 
@@ -377,10 +378,11 @@ int32_t model_relative_bucket(int32_t distance, uint32_t n, bool both)
 {
     const int32_t half = (int32_t)(both ? n / 2 : n), m = half / 2;
     const int32_t r = distance < 0 ? -distance : both ? distance : 0;
-    const double scale = log((double)MODEL_RELATIVE_RADIUS / m);
+    const double scale = base_log((double)MODEL_RELATIVE_RADIUS / m);
     int32_t bucket = r;
     if (r >= m)
-        bucket = m + (int32_t)((double)(logf((float)r / (float)m) * (float)(half - m)) / scale);
+        bucket = m + (int32_t)((double)((float)base_log((float)r / (float)m) * (float)(half - m)) /
+                               scale);
     if (bucket > half - 1) bucket = half - 1;
     return both && distance > 0 ? half + bucket : bucket;
 }

@@ -16,6 +16,7 @@
  * With a ratio of 4 v and s have 2 D numbers and blocks overlap (engine_compress_keys), and an
  * indexer chooses the blocks, as block_mla.c describes: its queries are W_iqb c, its keys are
  * compressed keys of DI elements. Layers with blocks have a RoPE base of their own. */
+#include "base/math.h"
 #include "models/block/blocks.h"
 #include <math.h>
 
@@ -132,8 +133,9 @@ static bool read_rotation(struct model_reader *r, struct model_params *p, uint32
     if (!model_read_rope(r, p, a->ratio == 0, a->d, layer, &a->rope, &rotates)) return false;
     a->n_rot = (uint32_t)a->rope.n_rot;
     if (a->ratio == 0) return true;
-    a->rope.attn_factor =
-        a->rope.ext_factor != 0.0f ? 1.0f / (1.0f - 0.1f * logf(a->rope.freq_scale)) : 1.0f;
+    a->rope.attn_factor = a->rope.ext_factor != 0.0f
+                              ? 1.0f / (1.0f - 0.1f * (float)base_log(a->rope.freq_scale))
+                              : 1.0f;
     return model_read_f32(r, "attention.compress_rope_freq_base", MODEL_REQUIRED, 1.0f,
                           &a->rope.freq_base);
 }
@@ -203,7 +205,7 @@ static struct engine_tensor *build_block_keys(const struct model_builder *b,
     struct engine_tensor *k = engine_compress_keys(
         b->g, rows, in->ended[layer->blocks], &b->state->kv.slots[layer->kind].view, c->ape, &how);
     k = model_norm_as(b, k, &c->norm, MODEL_RMS_NORM);
-    k = engine_reshape(b->g, k, 3, (int64_t[]){size, 1, b->n_tokens});
+    k = model_split_heads(b, k, 1, size);
     return model_named(b, rotated(b, a, k, in->start[layer->blocks], false), name);
 }
 
@@ -225,8 +227,7 @@ static struct engine_tensor *build_blocks(struct model_builder *b, const struct 
     struct engine_tensor *blocks = build_block_keys(b, a, &a->keys, rows, a->d, 0, "block_k");
     if (a->n_index) {
         choice.k = build_block_keys(b, a, &a->index, rows, a->d_index, 2 * a->n_open, "index_k");
-        choice.q = engine_reshape(b->g, model_linear(b, &a->index_q, c), 3,
-                                  (int64_t[]){a->d_index, a->n_index, b->n_tokens});
+        choice.q = model_split_heads(b, model_linear(b, &a->index_q, c), a->n_index, a->d_index);
         choice.q = model_named(b, rotated(b, a, choice.q, b->positions, false), "index_q");
         choice.weights = engine_scale(b->g, model_linear(b, &a->index_w, x),
                                       1.0f / sqrtf((float)(a->d_index * a->n_index)), 0.0f);
@@ -245,18 +246,15 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     model_linears(b, NULL, all, size, 2, x, "q_kv", MODEL_IN_MIXER, part);
     struct engine_tensor *c = model_norm_as(b, part[0], &a->q_a_norm, MODEL_RMS_NORM);
     struct engine_tensor *k = model_norm_as(b, part[1], &a->kv_norm, MODEL_RMS_NORM);
-    struct engine_tensor *q = engine_reshape(b->g, model_linear(b, &a->q_b, c), 3,
-                                             (int64_t[]){a->d, a->n_head, b->n_tokens});
+    struct engine_tensor *q = model_split_heads(b, model_linear(b, &a->q_b, c), a->n_head, a->d);
     q = rotated(b, a, model_norm_as(b, q, &none, MODEL_RMS_NORM), b->positions, false);
-    k = engine_reshape(b->g, k, 3, (int64_t[]){a->d, 1, b->n_tokens});
+    k = model_split_heads(b, k, 1, a->d);
     k = model_named(b, rotated(b, a, k, b->positions, false), "k");
     x = a->ratio
             ? build_blocks(b, a, x, c, q, k, &how)
             : model_attend(b, b->state->kv.layer[b->kv_layer].kind, q, k, k, a->sinks, NULL, &how);
-    x = engine_reshape(b->g, model_named(b, x, "attention"), 3,
-                       (int64_t[]){a->d, a->n_head, b->n_tokens});
-    x = engine_reshape(b->g, rotated(b, a, x, b->positions, true), 3,
-                       (int64_t[]){a->n_group, a->n_groups, b->n_tokens});
+    x = model_split_heads(b, model_named(b, x, "attention"), a->n_head, a->d);
+    x = model_split_heads(b, rotated(b, a, x, b->positions, true), a->n_groups, a->n_group);
     struct engine_tensor *w =
         engine_reshape(b->g, a->out_a, 3, (int64_t[]){a->n_group, a->n_o, a->n_groups});
     x = engine_cont(b->g, model_swap_heads(b, model_linear_of(b, w, model_swap_heads(b, x))));

@@ -1,4 +1,5 @@
 /* models/block/block_ffn.c: the feed-forward network. See models/block/blocks.h. */
+#include "base/math.h"
 #include "models/block/blocks.h"
 #include <math.h>
 #include <string.h>
@@ -47,9 +48,12 @@ static const struct model_tensor_row tensors[] = {
 };
 /* clang-format on */
 
+/* log(1 + e^x); the quotient repairs the rounding of the sum. */
 static float softplus(float x)
 {
-    return x > 20.0f ? x : log1pf(expf(x));
+    if (x > 20.0f) return x;
+    const double power = base_exp(x), sum = 1.0 + power;
+    return (float)(sum == 1.0 ? power : base_log(sum) * power / (sum - 1.0));
 }
 
 /* xIELU's keys have no architecture prefix; files store the alphas before softplus. */

@@ -105,16 +105,14 @@ static struct engine_tensor *unit(const struct model_builder *b, struct engine_t
 static struct engine_tensor *heads(const struct model_builder *b, const struct kda *a,
                                    struct engine_tensor *x, int64_t i)
 {
-    return engine_reshape(b->g, engine_cols(b->g, x, i * a->n_inner, a->n_inner), 3,
-                          (int64_t[]){a->d, a->n_head, b->n_tokens});
+    return model_split_heads(b, engine_cols(b->g, x, i * a->n_inner, a->n_inner), a->n_head, a->d);
 }
 
 /* Builds the logarithm of the decay [T][H][D] from f [T][H D] without dt. */
 static struct engine_tensor *build_decay(const struct model_builder *b, const struct kda *a,
                                          struct engine_tensor *f)
 {
-    f = engine_reshape(b->g, engine_add(b->g, f, a->dt), 3,
-                       (int64_t[]){a->d, a->n_head, b->n_tokens});
+    f = model_split_heads(b, engine_add(b->g, f, a->dt), a->n_head, a->d);
     struct engine_tensor *by = engine_reshape(b->g, a->a, 3, (int64_t[]){1, a->n_head, 1});
     if (a->bound == 0.0f) return engine_mul(b->g, engine_unary(b->g, f, ENGINE_SOFTPLUS), by);
     f = engine_mul(b->g, f, by);
@@ -141,8 +139,8 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     struct engine_tensor *q = model_named(b, unit(b, heads(b, a, qkv, 0)), "q");
     struct engine_tensor *k = model_named(b, unit(b, heads(b, a, qkv, 1)), "k");
     struct engine_tensor *decay = model_named(b, build_decay(b, a, fg[0]), "decay");
-    struct engine_tensor *beta = engine_reshape(b->g, engine_unary(b->g, part[3], ENGINE_SIGMOID),
-                                                3, (int64_t[]){1, a->n_head, b->n_tokens});
+    struct engine_tensor *beta =
+        model_split_heads(b, engine_unary(b->g, part[3], ENGINE_SIGMOID), a->n_head, 1);
     struct engine_tensor *delta = engine_gated_delta(b->g, q, k, heads(b, a, qkv, 2), decay, beta,
                                                      model_state_of(b), b->inputs.spans);
     b->written[1] = delta;

@@ -7,6 +7,7 @@
  *     l_h = 2^(-8 (h + 1) / H) (1 - i / (L - 1) + 10^-5) in layer i
  *
  * It is a selective scan whose step is 1. */
+#include "base/math.h"
 #include "models/block/blocks.h"
 #include <math.h>
 
@@ -51,8 +52,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     a->n_qkv = 3 * a->n_inner;
     const double depth = p->n_layer > 1 ? (double)l->index / (double)(p->n_layer - 1) : 0.0;
     for (uint32_t h = 0; h < a->n_head; h++)
-        a->rate[h] =
-            (float)(-exp2(-8.0 * (double)(h + 1) / (double)a->n_head) * (1.0 - depth + 1e-5));
+        a->rate[h] = (float)(-base_pow(2.0, -8.0 * (double)(h + 1) / (double)a->n_head) *
+                             (1.0 - depth + 1e-5));
     l->recurrent = (struct model_recurrent_shape){.n_head = a->n_head, .rows = a->d, .cols = a->d};
     return engine_tensor_init(&a->decay, quant_type_by_id(QUANT_F32), 2, (int64_t[]){1, a->n_head},
                               a->rate, "decay", r->err);

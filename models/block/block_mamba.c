@@ -76,14 +76,13 @@ static struct engine_tensor *split(const struct model_builder *b, const struct m
 {
     const int64_t size = m->n_inner / m->n_head, n = m->n_inner;
     if (b->params->arch->mamba.heads) {
-        in = engine_reshape(b->g, in, 3, (int64_t[]){2 * size, m->n_head, b->n_tokens});
+        in = model_split_heads(b, in, m->n_head, 2 * size);
         *x = engine_cont(b->g, engine_cols(b->g, in, size, size));
         *x = engine_reshape(b->g, *x, 2, (int64_t[]){n, b->n_tokens});
         return engine_cols(b->g, in, 0, size);
     }
     *x = engine_cols(b->g, in, 0, n);
-    return engine_reshape(b->g, engine_cols(b->g, in, n, n), 3,
-                          (int64_t[]){size, m->n_head, b->n_tokens});
+    return model_split_heads(b, engine_cols(b->g, in, n, n), m->n_head, size);
 }
 
 /* Returns the columns from `first` on of x [T][R + 2 N], normalized if the layer does so. */

@@ -64,7 +64,7 @@ static struct engine_tensor *heads_of(const struct model_builder *b, struct engi
                                       int64_t first, int64_t heads, int64_t size)
 {
     x = engine_cols(b->g, x, first, heads * size);
-    return engine_reshape(b->g, x, 3, (int64_t[]){size, heads, b->n_tokens});
+    return model_split_heads(b, x, heads, size);
 }
 
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
@@ -88,7 +88,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     x = engine_add(b->g, model_named(b, scan, "scan"), engine_mul(b->g, x, m->d));
     x = engine_glu(b->g, heads_of(b, in, 0, heads, size), x, ENGINE_SILU);
     if (m->norm.weight) {
-        x = engine_reshape(b->g, x, 3, (int64_t[]){m->n_inner / groups, groups, b->n_tokens});
+        x = model_split_heads(b, x, groups, m->n_inner / groups);
         x = model_norm(b, x, &m->norm);
     }
     x = engine_reshape(b->g, x, 2, (int64_t[]){m->n_inner, b->n_tokens});

@@ -23,6 +23,7 @@
  * GLM-5 Next (2026): no element rotates (R = 0), and the keys of the indexer are those of complete
  * blocks of attention.indexer.kpool positions: sum over j of softmax(W_g x_j + ape_j) ik_j, channel
  * by channel. The positions after the last complete block are attended to in any case. */
+#include "base/math.h"
 #include "models/block/blocks.h"
 #include <math.h>
 
@@ -144,7 +145,7 @@ static float magnitude(float x, float log_factor)
 static bool read_scale(struct model_reader *r, const struct model_params *p, struct mla *a)
 {
     const enum model_yarn_log kind = p->arch->attn.yarn_log;
-    const float log_factor = -logf(a->rope.freq_scale);
+    const float log_factor = -(float)base_log(a->rope.freq_scale);
     float multiplier = 0.0f;
     a->scale = 1.0f / sqrtf((float)a->d);
     if (kind == MODEL_YARN_LOG_NONE) return true;
@@ -322,11 +323,11 @@ static struct engine_tensor *rotate_index(const struct model_builder *b, const s
 static void build_indexer(struct model_builder *b, const struct mla *a, struct engine_tensor *x,
                           struct engine_tensor *c, struct engine_tensor *k, struct engine_tensor *w)
 {
-    struct engine_tensor *q = engine_reshape(b->g, model_linear(b, &a->index_q, c), 3,
-                                             (int64_t[]){a->d_index, a->n_index, b->n_tokens});
+    struct engine_tensor *q =
+        model_split_heads(b, model_linear(b, &a->index_q, c), a->n_index, a->d_index);
     q = model_named(b, rotate_index(b, a, q), "index_q");
     k = model_norm_with(b, k, &a->index_norm, MODEL_LAYER_NORM, a->index_eps);
-    k = rotate_index(b, a, engine_reshape(b->g, k, 3, (int64_t[]){a->d_index, 1, b->n_tokens}));
+    k = rotate_index(b, a, model_split_heads(b, k, 1, a->d_index));
     model_named(b, k, "index_k");
     w = engine_scale(b->g, w, 1.0f / sqrtf((float)(a->d_index * a->n_index)), 0.0f);
     model_named(b, w, "index_w");
@@ -358,8 +359,8 @@ static void build_down(struct model_builder *b, const struct mla *a, struct engi
     if (first == &a->q_a) *q = model_norm_as(b, *q, &a->q_a_norm, MODEL_RMS_NORM);
     if (a->has_indexer) build_indexer(b, a, x, *q, part[2], part[3]);
     if (first == &a->q_a) *q = model_linear(b, &a->q_b, *q);
-    *q = engine_reshape(b->g, *q, 3, (int64_t[]){a->d, a->n_head, b->n_tokens});
-    *kv = engine_reshape(b->g, *kv, 3, (int64_t[]){a->n_kv_a, 1, b->n_tokens});
+    *q = model_split_heads(b, *q, a->n_head, a->d);
+    *kv = model_split_heads(b, *kv, 1, a->n_kv_a);
 }
 
 /* Multiplies x [T][H][k] by one matrix per head, w[H][n][k]: [T][H][n]. */
@@ -384,7 +385,7 @@ static struct engine_tensor *build_latent(struct model_builder *b, const struct 
             ? model_attend_chosen(b, b->chosen, q, k, c, a->sinks, &how)
             : model_attend(b, b->state->kv.layer[b->kv_layer].kind, q, k, c, a->sinks, NULL, &how);
     x = model_named(b, x, "attention");
-    x = engine_reshape(b->g, x, 3, (int64_t[]){a->n_latent, a->n_head, b->n_tokens});
+    x = model_split_heads(b, x, a->n_head, a->n_latent);
     x = engine_cont(b->g, by_head(b, a->value, x));
     return engine_reshape(b->g, x, 2, (int64_t[]){a->n_out, b->n_tokens});
 }
@@ -396,8 +397,7 @@ static struct engine_tensor *build_heads(struct model_builder *b, const struct m
 {
     const struct engine_attention how = {.scale = a->scale, .dv = (int)a->dv};
     struct engine_tensor *both =
-        engine_reshape(b->g, model_linear(b, &a->both, c), 3,
-                       (int64_t[]){a->n_nope + a->dv, a->n_head, b->n_tokens});
+        model_split_heads(b, model_linear(b, &a->both, c), a->n_head, a->n_nope + a->dv);
     struct engine_tensor *pq = rotated(b, a, q, NULL), *k = engine_repeat(b->g, p, pq);
     if (a->n_nope) {
         pq = engine_concat(b->g, engine_cols(b->g, q, 0, a->n_nope), pq, 0);

@@ -79,8 +79,7 @@ static struct engine_tensor *build_gate(const struct model_builder *b, struct en
                                         struct engine_tensor *query)
 {
     const int64_t embd = b->params->n_embd, n = b->params->n_hyper;
-    struct engine_tensor *x =
-        engine_reshape(b->g, engine_mul(b->g, key, query), 3, (int64_t[]){embd, n, b->n_tokens});
+    struct engine_tensor *x = model_split_heads(b, engine_mul(b->g, key, query), n, embd);
     x = engine_scale(b->g, engine_sum_rows(b->g, x), 1.0f / sqrtf((float)embd), 0.0f);
     struct engine_tensor *minus = engine_scale(b->g, x, -1.0f, 0.0f);
     struct engine_tensor *size = engine_add(b->g, engine_unary(b->g, x, ENGINE_RELU),
@@ -97,13 +96,14 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     const int64_t embd = a->n_embd, n = b->params->n_hyper, shape[] = {embd, n, b->n_tokens};
     struct engine_tensor *table = b->params->ends.ngram_embd;
     model_adapters_refuse(b, table);
+    engine_graph_set_place(b->g, table ? table->place : NULL); /* rows are copied, not the table */
     struct engine_tensor *e = engine_get_rows(b->g, table, b->inputs.ngram);
+    engine_graph_set_place(b->g, b->layer->place);
     e = engine_reshape(b->g, e, 2, (int64_t[]){a->n_in, b->n_tokens});
     struct engine_tensor *key =
         model_stream_norm(b, model_linear(b, &a->key, e), &a->key_norm.norm);
     struct engine_tensor *gate = build_gate(b, key, model_stream_norm(b, x, &a->query_norm.norm));
-    struct engine_tensor *v =
-        engine_reshape(b->g, model_linear(b, &a->value, e), 3, (int64_t[]){embd, 1, b->n_tokens});
+    struct engine_tensor *v = model_split_heads(b, model_linear(b, &a->value, e), 1, embd);
     v = engine_repeat(b->g, v, engine_reshape(b->g, x, 3, shape));
     v = engine_reshape(b->g, engine_mul(b->g, v, gate), 2, (int64_t[]){embd * n, b->n_tokens});
     model_named(b, v, "ngram");

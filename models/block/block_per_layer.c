@@ -42,7 +42,7 @@ struct engine_tensor *model_build_per_layer(const struct model_builder *b, struc
     of_ids = engine_scale(b->g, of_ids, sqrtf((float)part), 0.0f);
     x = model_linear(b, &ends->per_layer_proj, x);
     x = engine_scale(b->g, x, 1.0f / sqrtf((float)b->params->n_embd), 0.0f);
-    x = engine_reshape(b->g, x, 3, (int64_t[]){part, all / part, b->n_tokens});
+    x = model_split_heads(b, x, all / part, part);
     x = model_norm(b, x, &ends->per_layer_norm);
     x = engine_add(b->g, engine_reshape(b->g, x, 2, (int64_t[]){all, b->n_tokens}), of_ids);
     return engine_name(engine_scale(b->g, x, 1.0f / sqrtf(2.0f), 0.0f), "per_layer");

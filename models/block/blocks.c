@@ -122,8 +122,8 @@ struct engine_tensor *model_apply_gate(const struct model_builder *b, struct eng
 {
     const bool soft = b->params->arch->attn.gate == MODEL_GATE_SOFTPLUS;
     gate = engine_unary(b->g, gate, soft ? ENGINE_SOFTPLUS : ENGINE_SIGMOID);
-    gate = engine_reshape(b->g, gate, 3, (int64_t[]){1, rows, b->n_tokens});
-    x = engine_reshape(b->g, x, 3, (int64_t[]){n / rows, rows, b->n_tokens});
+    gate = model_split_heads(b, gate, rows, 1);
+    x = model_split_heads(b, x, rows, n / rows);
     return engine_reshape(b->g, engine_mul(b->g, x, gate), 2, (int64_t[]){n, b->n_tokens});
 }
 

@@ -204,7 +204,7 @@ struct engine_tensor *model_state_of(const struct model_builder *b);
 struct engine_tensor *model_shift(struct model_builder *b, bool network, struct engine_tensor *x);
 /* Returns x [T][heads * size] as [T][heads][size]. */
 struct engine_tensor *model_split_heads(const struct model_builder *b, struct engine_tensor *x,
-                                        uint32_t heads, uint32_t size);
+                                        int64_t heads, int64_t size);
 /* Builds x [T][heads][size] with each head `each` times: [T][heads * each][size]. */
 struct engine_tensor *model_repeat_heads(const struct model_builder *b, struct engine_tensor *x,
                                          uint32_t each);

@@ -41,7 +41,7 @@ struct engine_tensor *model_shift(struct model_builder *b, bool network, struct 
 }
 
 struct engine_tensor *model_split_heads(const struct model_builder *b, struct engine_tensor *x,
-                                        uint32_t heads, uint32_t size)
+                                        int64_t heads, int64_t size)
 {
     return engine_reshape(b->g, x, 3, (int64_t[]){size, heads, b->n_tokens});
 }

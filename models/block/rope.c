@@ -1,9 +1,9 @@
 /* models/block/rope.c: reads rotary position embeddings from the metadata. See
  * models/block/blocks.h. */
+#include "base/math.h"
 #include "models/block/blocks.h"
 #include "models/model.h"
 #include <math.h>
-#include <string.h>
 
 /* Position scaling as in the metadata; finish_scaling converts it to parameters of the op. */
 struct scaling {
@@ -82,12 +82,13 @@ static bool finish_scaling(struct model_reader *r, const struct scaling *s,
             s->type.size < 64 ? (int)s->type.size : 64, s->type.data);
     rope->freq_scale = freq_scale_of(s);
     rope->ext_factor = s->ext_factor >= 0.0f ? s->ext_factor : yarn ? 1.0f : 0.0f;
-    rope->attn_factor = rope->ext_factor == 0.0f  ? s->magnitude
-                        : rope->freq_scale > 1.0f ? 1.0f / (1.0f - 0.1f * logf(rope->freq_scale))
-                                                  : 1.0f;
+    rope->attn_factor = rope->ext_factor == 0.0f ? s->magnitude
+                        : rope->freq_scale > 1.0f
+                            ? 1.0f / (1.0f - 0.1f * (float)base_log(rope->freq_scale))
+                            : 1.0f;
     rope->attn_factor *= s->attn_factor;
     if (rope->ext_factor != 0.0f && rope->freq_scale < 1.0f && s->log_multiplier != 0.0f)
-        rope->attn_factor /= 1.0f - 0.1f * s->log_multiplier * logf(rope->freq_scale);
+        rope->attn_factor /= 1.0f - 0.1f * s->log_multiplier * (float)base_log(rope->freq_scale);
     return true;
 }
 
@@ -111,7 +112,8 @@ static bool read_alpha(struct model_reader *r, uint32_t size, struct engine_rope
 {
     float alpha = 0.0f;
     if (!model_read_f32(r, "rope.scaling.alpha", MODEL_OPTIONAL, 0.0f, &alpha)) return false;
-    if (alpha > 0.0f && size > 2) rope->freq_base *= powf(alpha, (float)size / (float)(size - 2));
+    if (alpha > 0.0f && size > 2)
+        rope->freq_base *= (float)base_pow(alpha, (double)((float)size / (float)(size - 2)));
     return true;
 }
 

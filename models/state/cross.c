@@ -119,47 +119,18 @@ static uint32_t loadable(const struct model_state *s, const struct model_state_o
     return o->source == 0 || o->source > o->length || length < o->source ? 0 : length;
 }
 
-/* The rows of one tensor that belong to a sequence. */
-static char *rows_of(const struct model_state *s, const struct engine_tensor *t, uint32_t seq,
-                     uint64_t *bytes)
-{
-    const struct model_cross *c = &s->cross;
-    *bytes = c->source[seq] * (uint64_t)t->nb[1];
-    return t->data + (uint64_t)c->region[seq] * s->n_ctx * (uint64_t)t->nb[1];
-}
-
-/* Returns tensor i < 2 n_layer. */
-static const struct engine_tensor *tensor_of(const struct model_cross *c, uint32_t i)
-{
-    return i % 2 ? &c->layer[i / 2].v : &c->layer[i / 2].k;
-}
-
-/* Returns the room for the rows of the largest tensor; NULL if there is no memory. */
-static void *new_image(const struct model_state *s, uint32_t seq)
-{
-    uint64_t most = 1, bytes;
-    for (uint32_t i = 0; i < 2 * s->cross.n_layer; i++) {
-        rows_of(s, tensor_of(&s->cross, i), seq, &bytes);
-        if (bytes > most) most = bytes;
-    }
-    return malloc(most);
-}
-
 /* Writes the rows of all layers, or reads them if `from` is not NULL. */
 static bool move_rows(const struct model_state *s, uint32_t seq, const struct model_sink *to,
                       const struct model_state_reader *from, struct base_error *err)
 {
-    void *image = new_image(s, seq);
-    bool ok = image ||
-              base_fail(err, BASE_NO_MEMORY, "no memory to %s a sequence", from ? "load" : "save");
-    for (uint32_t i = 0; ok && i < 2 * s->cross.n_layer; i++) {
-        const struct engine_tensor *t = tensor_of(&s->cross, i);
-        uint64_t bytes;
-        char *data = rows_of(s, t, seq, &bytes);
-        ok = model_state_move(t, data, bytes, image, to, from, err);
+    const struct model_cross *c = &s->cross;
+    for (uint32_t i = 0; i < 2 * c->n_layer; i++) {
+        const struct engine_tensor *t = i % 2 ? &c->layer[i / 2].v : &c->layer[i / 2].k;
+        const uint64_t row = (uint64_t)t->nb[1];
+        char *data = t->data + (uint64_t)c->region[seq] * s->n_ctx * row;
+        if (!model_state_move(t, data, c->source[seq] * row, to, from, err)) return false;
     }
-    free(image);
-    return ok;
+    return true;
 }
 
 static bool save(const struct model_state *s, uint32_t seq, const struct model_sink *to,

@@ -1,4 +1,5 @@
 /* models/state/history.c: see models/state/history.h. */
+#include "base/math.h"
 #include "base/size.h"
 #include "models/state/state.h"
 #include <math.h>
@@ -80,7 +81,7 @@ static uint32_t chosen_by(const struct model_switch *a, int32_t id)
 static int32_t adapter_of(const struct model_switch *a, const struct model_past *past,
                           uint32_t position)
 {
-    const double others = (double)(position + 1 - past->n_on) * exp(-2.0 * (double)a->gain);
+    const double others = (double)(position + 1 - past->n_on) * base_exp(-2.0 * (double)a->gain);
     const double mean = past->n_on ? (double)past->sum / (past->n_on + others) : 0.0;
     const float number = roundf((float)mean);
     return number < (float)a->n ? (int32_t)number : (int32_t)a->n;

@@ -305,7 +305,7 @@ static void truncate_kv(struct model_state *s, uint32_t seq, uint32_t length)
 }
 
 /* The rows of one head in a part of a layer. */
-struct rows {
+struct head_rows {
     const struct engine_tensor *t;
     const struct engine_kv_form *form;
     char *data;           /* of slot 0 */
@@ -314,25 +314,25 @@ struct rows {
     uint64_t bytes;       /* of a unit */
 };
 
-static char *unit_at(const struct rows *r, int32_t slot)
+static char *unit_at(const struct head_rows *r, int32_t slot)
 {
     return r->data + (uint64_t)slot / r->n * r->bytes;
 }
 
 /* Returns the rows of a head; the caller sets `table`. */
-static struct rows rows_of(const struct model_kv_rows *part, int64_t head)
+static struct head_rows rows_of(const struct model_kv_rows *part, int64_t head)
 {
-    return (struct rows){.t = &part->t,
-                         .form = &part->form,
-                         .data = part->t.data + head * part->t.nb[2],
-                         .n = part->form.rows,
-                         .bytes = part->form.bytes};
+    return (struct head_rows){.t = &part->t,
+                              .form = &part->form,
+                              .data = part->t.data + head * part->t.nb[2],
+                              .n = part->form.rows,
+                              .bytes = part->form.bytes};
 }
 
 static void copy_row(const struct model_kv_rows *part, int32_t from, int32_t to)
 {
     for (int64_t head = 0; part->t.data && head < part->t.ne[2]; head++) {
-        const struct rows r = rows_of(part, head);
+        const struct head_rows r = rows_of(part, head);
         engine_kv_copy(r.t->place, r.form, unit_at(&r, to), (uint32_t)to % r.n, unit_at(&r, from),
                        (uint32_t)from % r.n);
     }
@@ -446,14 +446,14 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
 
 enum { BLOCK = 32 };
 
-static uint64_t n_units(const struct rows *r, uint32_t first, uint32_t end)
+static uint64_t n_units(const struct head_rows *r, uint32_t first, uint32_t end)
 {
     return first < end ? (uint64_t)(end - 1) / r->n - first / r->n + 1 : 0;
 }
 
 /* Returns the number of positions from `first` on, below `end`, whose units are complete and
  * consecutive in memory. */
-static uint32_t whole_units(const struct rows *r, uint32_t first, uint32_t end)
+static uint32_t whole_units(const struct head_rows *r, uint32_t first, uint32_t end)
 {
     uint32_t n = 1;
     if (first % r->n || (uint32_t)r->table[first] % r->n) return 0;
@@ -469,7 +469,7 @@ struct images {
 
 /* Copies the rows of positions [first, end) of one unit to an image of the unit (saves), or from
  * it. */
-static void copy_rows(const struct rows *r, uint32_t first, uint32_t end,
+static void copy_rows(const struct head_rows *r, uint32_t first, uint32_t end,
                       const struct images *images, bool saves)
 {
     for (uint32_t p = first; p < end; p++) {
@@ -485,7 +485,7 @@ static void copy_rows(const struct rows *r, uint32_t first, uint32_t end,
     }
 }
 
-static bool save_rows(const struct rows *r, uint32_t first, uint32_t end,
+static bool save_rows(const struct head_rows *r, uint32_t first, uint32_t end,
                       const struct images *images, const struct model_sink *to,
                       struct base_error *err)
 {
@@ -506,7 +506,7 @@ static bool save_rows(const struct rows *r, uint32_t first, uint32_t end,
     return true;
 }
 
-static bool load_rows(const struct rows *r, uint32_t first, uint32_t end,
+static bool load_rows(const struct head_rows *r, uint32_t first, uint32_t end,
                       const struct images *images, const struct model_state_reader *from,
                       struct base_error *err)
 {
@@ -540,7 +540,7 @@ static struct saved_range in_block(struct saved_range p, uint32_t block)
     return b;
 }
 
-static bool load_range(const struct rows *r, struct saved_range p, const struct images *images,
+static bool load_range(const struct head_rows *r, struct saved_range p, const struct images *images,
                        const struct model_state_reader *from, struct base_error *err)
 {
     const uint64_t all = n_units(r, p.first, p.end), read = n_units(r, p.from, p.to);
@@ -556,7 +556,7 @@ static bool move_part(const struct model_kv_rows *part, const int32_t *table, st
                       const struct model_state_reader *from, struct base_error *err)
 {
     for (int64_t head = 0; part->t.data && head < part->t.ne[2]; head++) {
-        struct rows r = rows_of(part, head);
+        struct head_rows r = rows_of(part, head);
         r.table = table;
         if (!(from ? load_range(&r, p, images, from, err)
                    : save_rows(&r, p.first, p.end, images, to, err)))

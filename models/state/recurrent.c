@@ -241,28 +241,18 @@ static uint32_t loadable(const struct model_state *s, const struct model_state_o
     return 0;
 }
 
-/* Allocates room for a slot's data of the largest layer; NULL if there is no memory. */
-static void *new_image(const struct model_recurrent *r)
+/* Writes the data of a sequence's snapshots, or reads it if `from` is not NULL. */
+static bool move_snapshots(const struct model_recurrent *r, uint32_t seq,
+                           const struct model_sink *to, const struct model_state_reader *from,
+                           struct base_error *err)
 {
-    uint64_t most = 1;
-    for (uint32_t i = 0; i < r->n_layer * PARTS; i++) {
-        const uint64_t bytes = slot_bytes(r, part_of(r, i));
-        if (bytes > most) most = bytes;
-    }
-    return malloc(most);
-}
-
-/* Writes a slot's data of all layers, or reads it if `from` is not NULL. */
-static bool move_slot(const struct model_recurrent *r, int32_t slot, void *image,
-                      const struct model_sink *to, const struct model_state_reader *from,
-                      struct base_error *err)
-{
-    for (uint32_t i = 0; i < r->n_layer * PARTS; i++) {
-        const struct engine_tensor *t = part_of(r, i);
-        const uint64_t bytes = slot_bytes(r, t);
-        char *data = t->data + (uint64_t)slot * bytes;
-        if (bytes > 0 && !model_state_move(t, data, bytes, image, to, from, err)) return false;
-    }
+    for (uint32_t n = 0; n < r->n_snapshot[seq]; n++)
+        for (uint32_t i = 0; i < r->n_layer * PARTS; i++) {
+            const struct engine_tensor *t = part_of(r, i);
+            const uint64_t bytes = slot_bytes(r, t);
+            char *data = t->data + (uint64_t)list_of(r, seq)[n].slot * bytes;
+            if (!model_state_move(t, data, bytes, to, from, err)) return false;
+        }
     return true;
 }
 
@@ -270,13 +260,7 @@ static bool save(const struct model_state *s, uint32_t seq, const struct model_s
                  struct base_error *err)
 {
     const struct model_recurrent *r = &s->recurrent;
-    if (r->capacity == 0) return true;
-    void *image = new_image(r);
-    bool ok = image || base_fail(err, BASE_NO_MEMORY, "no memory to save a sequence");
-    for (uint32_t i = 0; ok && i < r->n_snapshot[seq]; i++)
-        ok = move_slot(r, list_of(r, seq)[i].slot, image, to, NULL, err);
-    free(image);
-    return ok;
+    return r->capacity == 0 || move_snapshots(r, seq, to, NULL, err);
 }
 
 /* Returns the number of saved snapshots up to `length`. */
@@ -307,12 +291,7 @@ static bool load(struct model_state *s, uint32_t seq, uint32_t length,
     for (uint32_t i = 0; i < r->n_layer * PARTS; i++) bytes += slot_bytes(r, part_of(r, i));
     for (uint32_t i = r->n_snapshot[seq]; i < count_saved(o, length); i++)
         if (!model_state_skip(from, bytes, err)) return false;
-    void *image = new_image(r);
-    bool ok = image || base_fail(err, BASE_NO_MEMORY, "no memory to load a sequence");
-    for (uint32_t i = 0; ok && i < r->n_snapshot[seq]; i++)
-        ok = move_slot(r, list_of(r, seq)[i].slot, image, NULL, from, err);
-    free(image);
-    return ok;
+    return move_snapshots(r, seq, NULL, from, err);
 }
 
 const struct model_state_kind model_state_recurrent = {.name = "recurrent",

@@ -10,6 +10,8 @@
 static const struct model_state_kind *const kinds[] = {&model_state_kv, &model_state_history,
                                                        &model_state_recurrent, &model_state_cross};
 
+enum { MOVE_STEP = 1 << 16 }; /* bytes of another place that are copied at once */
+
 #define EACH(kind)                                                                                 \
     for (size_t i_ = 0; i_ < sizeof kinds / sizeof *kinds; i_++)                                   \
         for (const struct model_state_kind *kind = kinds[i_]; kind; kind = NULL)
@@ -59,14 +61,20 @@ void model_state_put(const struct engine_tensor *t, char *to, const void *bytes,
         memcpy(to, bytes, size);
 }
 
-bool model_state_move(const struct engine_tensor *t, char *data, uint64_t size, void *image,
+bool model_state_move(const struct engine_tensor *t, char *data, uint64_t size,
                       const struct model_sink *to, const struct model_state_reader *from,
                       struct base_error *err)
 {
-    if (!from) return to->write(to->user, model_state_get(t, data, size, image), size, err);
-    void *room = model_state_room(t, data, image);
-    if (!model_state_read(from, room, size, err)) return false;
-    model_state_put(t, data, room, size);
+    char image[MOVE_STEP];
+    const uint64_t step = engine_tensor_place(t) == 0 ? size : MOVE_STEP;
+    for (uint64_t at = 0, n; at < size; at += n) {
+        n = size - at < step ? size - at : step;
+        char *room = model_state_room(t, data + at, image);
+        if (!(from ? model_state_read(from, room, n, err)
+                   : to->write(to->user, model_state_get(t, data + at, n, image), n, err)))
+            return false;
+        if (from) model_state_put(t, data + at, room, n);
+    }
     return true;
 }
 

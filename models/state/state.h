@@ -181,7 +181,7 @@ void model_state_put(const struct engine_tensor *t, char *to, const void *bytes,
  * otherwise `image`. */
 void *model_state_room(const struct engine_tensor *t, char *to, void *image);
 /* Writes data[0..size) of the tensor, or reads it if `from` is not NULL. */
-bool model_state_move(const struct engine_tensor *t, char *data, uint64_t size, void *image,
+bool model_state_move(const struct engine_tensor *t, char *data, uint64_t size,
                       const struct model_sink *to, const struct model_state_reader *from,
                       struct base_error *err);
 

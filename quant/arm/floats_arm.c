@@ -148,7 +148,7 @@ static void nvfp4_gemv(int64_t k, const struct quant_rows *rows, const struct qu
 /* ---- BF16 ----
  *
  * With FPCR.FZ subnormal inputs and results are zero, but results are flushed by their value before
- * rounding, not after. FPSR.UFC says that a result was flushed; then the rows are computed again by
+ * rounding, not after. FPSR.UFC is set if a result was flushed; then the rows are computed again by
  * the scalar product. The loop stores its lanes and is not inlined, because compilers do not model
  * these registers and might move arithmetic across their change. */
 

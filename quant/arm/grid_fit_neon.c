@@ -4,6 +4,7 @@
 #define FIT_BYTES 16
 #include "quant/arm/types_arm.h"
 #include "quant/encode/grid_lanes.inc"
+#include "quant/encode/vector_fit.h"
 #include <arm_neon.h>
 
 static inline float32x4_t errors_of(const struct quant_grid_sums *t, int half, int i,
@@ -47,4 +48,5 @@ static float search(const struct quant_grid *grid, const struct quant_grid_sums 
 
 static const struct quant_grid_level grid_level = GRID_LEVEL;
 
-const struct quant_search quant_search_neon = {&quant_fit_neon, &grid_level};
+const struct quant_search quant_search_neon = {&quant_fit_neon, &grid_level,
+                                               quant_vector_search_neon};

@@ -16,6 +16,7 @@
 #define FIT_TARGET
 #define FIT_BYTES 16
 #include "quant/encode/grid_lanes.inc"
+#include "quant/encode/vector_fit.h"
 #include <math.h>
 
 enum { MAX_GROUPS = 8 /* of a sub-block */, ROUNDS = 2, MAX_TRIALS = 7 };
@@ -98,7 +99,8 @@ static float search(const struct quant_grid *grid, const struct quant_grid_sums 
 
 const struct quant_grid_level quant_grid_scalar = GRID_LEVEL;
 
-const struct quant_search quant_search_scalar = {&quant_fit_scalar, &quant_grid_scalar};
+const struct quant_search quant_search_scalar = {&quant_fit_scalar, &quant_grid_scalar,
+                                                 quant_vector_search_scalar};
 
 /* ---- A sub-block ---- */
 

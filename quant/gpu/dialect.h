@@ -3,7 +3,7 @@
  * Device code is compiled twice. clang compiles it for NVIDIA's GPUs, to PTX, the text that their
  * drivers assemble. The compiler of all other files compiles it, too, and tests run that form on
  * test/emulator.c. As all C, it has the bits of the C source: no contraction, round to nearest,
- * subnormal numbers; scripts/lint-ptx checks the PTX for that.
+ * subnormal numbers; scripts/lint checks the PTX for that.
  *
  * A kernel is a function that the host starts on a grid of blocks; a block has threads, and 32
  * consecutive threads are the lanes of a warp. All threads of all blocks call the kernel.

@@ -603,7 +603,7 @@ static void q8_k_r16_separate(const uint8_t *group, int r, void *block)
 
 static const struct {
     enum quant_id id, plain;
-    int64_t len; /* elements of a block, as the function sees it */
+    int64_t len; /* elements of a block of `separate` */
     void (*separate)(const uint8_t *group, int r, void *block);
 } types[] = {
     {QUANT_IQ2_K_R4, QUANT_IQ2_K, 256, iq2_k_separate},

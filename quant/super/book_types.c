@@ -1,19 +1,13 @@
-/* quant/super/book_types.c: scalar kernels and rows of the super-block types of ik_llama.cpp whose
- * codes are indices into a book or starts of a generator, and the encoders of those that are
- * written. Layouts: iq2_k.h and the other headers. */
+/* quant/super/book_types.c: encoders, scalar kernels and rows of the super-block types of
+ * ik_llama.cpp whose codes are indices into a book. Layouts: iq2_k.h and the other headers. */
 #include "quant/encode/fit.h"
-#include "quant/super/iq1_kt.h"
 #include "quant/super/iq2_k.h"
-#include "quant/super/iq2_kl.h"
 #include "quant/super/iq2_ks.h"
-#include "quant/super/iq2_kt.h"
 #include "quant/super/iq3_k.h"
 #include "quant/super/iq3_ks.h"
-#include "quant/super/iq3_kt.h"
 #include "quant/super/iq4_k.h"
 #include "quant/super/iq4_ks.h"
 #include "quant/super/iq4_kss.h"
-#include "quant/super/iq4_kt.h"
 #include "quant/super/iq5_k.h"
 #include "quant/super/iq5_ks.h"
 #include "quant/super/iq6_k.h"
@@ -228,24 +222,18 @@ ENCODE(iq4_kss, iq4, -127, true, .correct = iq4_kss_correct)
 
 /* ---- Rows ---- */
 
-#define BOOK_TYPE(NAME, ID, HEADER) BOOK_TYPE_OF(NAME, ID, HEADER, NULL)
-#define BOOK_TYPE_OF(NAME, ID, HEADER, ENCODE)                                                     \
+#define BOOK_TYPE(NAME, ID, HEADER)                                                                \
     SUPER_KERNELS(NAME)                                                                            \
     const struct quant_type quant_type_##NAME = {                                                  \
-        .name = #ID, .id = QUANT_##ID, .header_bytes = (HEADER), SUPER_MEMBERS_OF(NAME, ENCODE)};
+        .name = #ID, .id = QUANT_##ID, .header_bytes = (HEADER), SUPER_MEMBERS(NAME)};
 
-BOOK_TYPE_OF(iq2_k, IQ2_K, 0, iq2_k_encode)
-BOOK_TYPE_OF(iq3_k, IQ3_K, 0, iq3_k_encode)
-BOOK_TYPE_OF(iq4_k, IQ4_K, 0, iq4_k_encode)
-BOOK_TYPE_OF(iq5_k, IQ5_K, 0, iq5_k_encode)
-BOOK_TYPE_OF(iq6_k, IQ6_K, 0, iq6_k_encode)
-BOOK_TYPE_OF(iq2_ks, IQ2_KS, 2, iq2_ks_encode)
-BOOK_TYPE_OF(iq3_ks, IQ3_KS, 2, iq3_ks_encode)
-BOOK_TYPE_OF(iq4_ks, IQ4_KS, 4, iq4_ks_encode)
-BOOK_TYPE_OF(iq5_ks, IQ5_KS, 4, iq5_ks_encode)
-BOOK_TYPE_OF(iq4_kss, IQ4_KSS, 4, iq4_kss_encode)
-BOOK_TYPE(iq2_kl, IQ2_KL, 2)
-BOOK_TYPE(iq1_kt, IQ1_KT, 4)
-BOOK_TYPE(iq2_kt, IQ2_KT, 4)
-BOOK_TYPE(iq3_kt, IQ3_KT, 4)
-BOOK_TYPE(iq4_kt, IQ4_KT, 4)
+BOOK_TYPE(iq2_k, IQ2_K, 0)
+BOOK_TYPE(iq3_k, IQ3_K, 0)
+BOOK_TYPE(iq4_k, IQ4_K, 0)
+BOOK_TYPE(iq5_k, IQ5_K, 0)
+BOOK_TYPE(iq6_k, IQ6_K, 0)
+BOOK_TYPE(iq2_ks, IQ2_KS, 2)
+BOOK_TYPE(iq3_ks, IQ3_KS, 2)
+BOOK_TYPE(iq4_ks, IQ4_KS, 4)
+BOOK_TYPE(iq5_ks, IQ5_KS, 4)
+BOOK_TYPE(iq4_kss, IQ4_KSS, 4)

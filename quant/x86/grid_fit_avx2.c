@@ -3,6 +3,7 @@
 #define FIT_TARGET CPU_TARGET_AVX2
 #define FIT_BYTES  32
 #include "quant/encode/grid_lanes.inc"
+#include "quant/encode/vector_fit.h"
 #include <immintrin.h>
 
 CPU_TARGET_AVX2 static inline __m256 errors_of(const struct quant_grid_sums *t, int half, int i,
@@ -46,4 +47,5 @@ CPU_TARGET_AVX2 static float search(const struct quant_grid *grid, const struct 
 
 const struct quant_grid_level quant_grid_avx2 = GRID_LEVEL;
 
-const struct quant_search quant_search_avx2 = {&quant_fit_avx2, &quant_grid_avx2};
+const struct quant_search quant_search_avx2 = {&quant_fit_avx2, &quant_grid_avx2,
+                                               quant_vector_search_avx2};

@@ -3,6 +3,7 @@
 #define FIT_TARGET CPU_TARGET_AVX512
 #define FIT_BYTES  64
 #include "quant/encode/grid_lanes.inc"
+#include "quant/encode/vector_fit.h"
 #include <immintrin.h>
 
 /* The elements of table[16 * n] at `place`, n 4 or 6. */
@@ -84,4 +85,5 @@ CPU_TARGET_AVX512 static float search(const struct quant_grid *grid,
 
 const struct quant_grid_level quant_grid_avx512 = GRID_LEVEL;
 
-const struct quant_search quant_search_avx512 = {&quant_fit_avx512, &quant_grid_avx512};
+const struct quant_search quant_search_avx512 = {&quant_fit_avx512, &quant_grid_avx512,
+                                                 quant_vector_search_avx512};

@@ -156,10 +156,9 @@ struct constrain_dfa *constrain_dfa_product(const struct constrain_dfa *const *d
                                             uint32_t needed, struct base_error *err)
 {
     struct product p = {.n = n + 1, .needed = needed};
-    if (n > MAX_OPERANDS) {
-        base_fail(err, BASE_USAGE, "more than %d patterns in one place", MAX_OPERANDS);
-        return NULL;
-    }
+    if (n > MAX_OPERANDS)
+        return base_null(
+            base_fail(err, BASE_USAGE, "more than %d patterns in one place", MAX_OPERANDS));
     struct constrain_dfa *any = any_text(err), *out = any ? calloc(1, sizeof *out) : NULL;
     for (uint32_t i = 0; i < n; i++) p.d[i] = d[i];
     p.d[n] = any;

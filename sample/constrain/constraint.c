@@ -182,10 +182,7 @@ static void set_stacks(struct constrain_state *s)
 struct constrain_state *constrain_state_new(const struct constraint *c, struct base_error *err)
 {
     struct constrain_state *s = calloc(1, sizeof *s);
-    if (!s) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's state");
-        return NULL;
-    }
+    if (!s) return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's state"));
     s->constraint = c;
     s->sweep_at = 1 << 14;
     if (!start(s, err)) {

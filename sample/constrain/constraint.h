@@ -66,9 +66,9 @@ struct constraint *constraint_from_regex(const char *text, size_t size, struct b
 struct constraint *constraint_from_choices(const char *const *choices, size_t count,
                                            struct base_error *err);
 
-/* What generation does not do as a schema says: `uniqueItems` that is not enforced, because its
- * items may have more values than an automaton can tell apart, and strings that are not generated,
- * because their `pattern` has a construct that is not supported. */
+/* Rules of a schema that generation does not enforce: `uniqueItems` that is not enforced, because
+ * its items may have more values than an automaton can distinguish, and strings that are not
+ * generated, because their `pattern` has a construct that is not supported. */
 struct constrain_notes {
     uint32_t count;
     char text[256]; /* the first one, with line and column */

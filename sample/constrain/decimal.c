@@ -1,6 +1,5 @@
 /* sample/constrain/decimal.c: exact decimal numbers. See sample/constrain/decimal.h. */
 #include "sample/constrain/decimal.h"
-#include <string.h>
 
 /* Larger exponents are clamped to this: no number has enough digits for a difference. */
 enum { EXPONENT_LIMIT = 1000000000 };

@@ -57,10 +57,9 @@ struct constrain_finisher *constrain_finisher_new(const struct constraint *c, co
                                                   struct base_error *err)
 {
     struct constrain_finisher *f = calloc(1, sizeof *f);
-    if (!f) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's completions");
-        return NULL;
-    }
+    if (!f)
+        return base_null(
+            base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's completions"));
     f->constraint = c;
     for (int b = 0; b < 256; b++) f->usable[b] = !usable || usable[b];
     if (fill_automata(f, err) && (!c->schema || constrain_finish_schema(f, err))) return f;

@@ -174,8 +174,7 @@ struct constrain_masker *constrain_masker_new(const struct constraint *c,
     }
 fail:
     constrain_masker_free(m);
-    base_fail(err, BASE_NO_MEMORY, "no memory for token masks");
-    return NULL;
+    return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for token masks"));
 }
 
 void constrain_masker_free(struct constrain_masker *m)
@@ -213,10 +212,8 @@ static struct cached_mask *find_cached(struct constrain_masker *m, struct cached
     }
     *found = false;
     if (!oldest->mask) oldest->mask = calloc(m->words + 1, sizeof *oldest->mask);
-    if (!oldest->mask) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for token masks");
-        return NULL;
-    }
+    if (!oldest->mask)
+        return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for token masks"));
     oldest->used = 0; /* free until the caller fills it */
     oldest->key[0] = key[0];
     oldest->key[1] = key[1];

@@ -4,7 +4,6 @@
 #include "base/utf8.h"
 #include "sample/constrain/constrain_stack.h"
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 

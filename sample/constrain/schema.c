@@ -165,9 +165,8 @@ static struct constrain_dfa *length_dfa(struct constrain_length length, struct b
     const bool open = length.max == CONSTRAIN_NO_MAX;
     if ((open ? length.min : length.max) < CONSTRAIN_MAX_DFA)
         return constrain_dfa_length(length.min, length.max, err);
-    base_fail(err, BASE_USAGE, "'%s' beside other conditions is more than %d",
-              open ? "minLength" : "maxLength", CONSTRAIN_MAX_DFA - 1);
-    return NULL;
+    return base_null(base_fail(err, BASE_USAGE, "'%s' beside other conditions is more than %d",
+                               open ? "minLength" : "maxLength", CONSTRAIN_MAX_DFA - 1));
 }
 
 struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,

@@ -372,7 +372,7 @@ static bool keep_number(struct constrain_schema *s, const uint32_t *atoms, uint3
     if (c.literal && !constrain_number_accepts(s, &c, &c.min)) return true;
     if (s->generate && !c.literal && c.bounded && !constrain_number_is_writable(&c)) {
         if (!constrain_number_may_exist(&c)) return true;
-        uint32_t at = n - 1; /* a bound says more than a step */
+        uint32_t at = n - 1; /* a bound is more specific than a step */
         for (uint32_t i = 0; i < n; i++)
             if (s->formula[atoms[i] / 2].kind != CONSTRAIN_F_MULTIPLE) at = i;
         return constrain_schema_fail(s, s->formula[atoms[at] / 2].json, err,

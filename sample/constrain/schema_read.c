@@ -337,7 +337,7 @@ static bool format_at(struct constrain_reader *r, const char *expression, uint32
     return true;
 }
 
-/* The draft says that `format` does not restrict. Generation keeps to the formats that it knows,
+/* By the draft `format` does not restrict. Generation follows the formats that are supported,
  * because programs that read the text do. Values that the schema lists need no format. */
 static bool read_format(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {

@@ -32,6 +32,29 @@ out ''
 run --draft off
 [ "$(ids)" = "$one" ] || bad "--draft off: status $code, $(ids), not $one"
 
+begin lines_of_batch_are_texts_of_run
+printf '{"prompt":"%s"%s}\n' hello '' 'a b' ',"temp":1,"seed":3' no ',"predict":3' hello ',"stop":["a"],"seed":5' \
+    'x' ',"json_schema":{}' >"$work/lines"
+text() { sed -n 's/.*,"text":\("[^,]*"\),.*/\1/p' "$work/out"; }
+one_by_one() { # one_by_one OPTION...: the texts of run
+    infer run --raw -m "$work/m.gguf" hello -n 8 --json "$@" && text
+    infer run --raw -m "$work/m.gguf" 'a b' -n 8 --json --temp 1 --seed 3 "$@" && text
+    infer run --raw -m "$work/m.gguf" no -n 3 --json "$@" && text
+    infer run --raw -m "$work/m.gguf" hello -n 8 --json --stop a --seed 5 "$@" && text
+}
+for options in '' '--diffusion-steps 2 --diffusion-block-length 2 -t 2' '--diffusion-algorithm random -np 3'; do
+    # shellcheck disable=SC2086
+    one_by_one ${options%-np 3} >"$work/texts"
+    # shellcheck disable=SC2086
+    infer batch --raw -m "$work/m.gguf" -f "$work/lines" -n 8 $options
+    status 1
+    text | cmp -s - "$work/texts" || bad "batch $options: other texts: $(text)"
+    out_like '^{"line":5,"status":2,"error":"a constraint: a diffusion model writes its tokens together"}$'
+done
+infer batch --raw -m "$work/m.gguf" --lines -f "$work/lines" --draft ngram
+status 2
+err_like 'a diffusion model writes its tokens together'
+
 begin what_needs_single_tokens_is_refused
 for option in '--json-schema {}' '--json --logprobs 1' '--heat' '--draft ngram'; do
     # shellcheck disable=SC2086

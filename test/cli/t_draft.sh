@@ -124,7 +124,28 @@ writes is not for this model: it has logits of 40 tokens, not 300
 END
 infer run -m "$work/eagle3.gguf" -p x -n 1
 status 3
-err_like "eagle3.gguf: no language model: the file is a drafter, which reads the hidden states of another model: give that model's file, and this one as its draft\$"
+err_like "eagle3.gguf: no language model: the file is a drafter, which reads the hidden states of another model: give that model's file, and this one as its draft \(--draft\)\$"
+printf '{"prompt":"x"}\n' >"$work/lines"
+printf 'x\ny\n' >"$work/texts"
+for command in 'chat --template chatml' chat "batch -f $work/lines" 'score -p x --continuation y' \
+    "embed -f $work/texts" 'bench -p 1 -n 0' "perplexity -f $work/texts" 'logits -p x'; do
+    # shellcheck disable=SC2086
+    infer $command -m "$work/eagle3.gguf"
+    status 3
+    err_like 'eagle3.gguf: no language model: the file is a drafter, .* \(--draft\)$'
+done
+infer tokenize -m "$work/eagle3.gguf" x
+status 0
+
+begin a_drafter_that_was_trained_with_a_shorter_context_is_noted
+make "$work/short.gguf" arch=eagle3 tokens=bpe with='output.weight=40 d2t=40' ctx=64 \
+    keys='target_hidden_size=64 target_layers=0,2,3'
+infer run --raw -m "$tiny" -p x -n 1 -c 65 --draft "$work/short.gguf"
+status 0
+err_like 'context of 65 tokens is longer than the 64 that the draft model .*/short.gguf was trained with'
+infer run --raw -m "$tiny" -p x -n 1 -c 64 --draft "$work/short.gguf"
+status 0
+grep "trained with" "$work/err" && bad 'a note of the trained context'
 
 begin vocabularies_may_differ_in_unused_tokens_at_the_end
 for pair in "$tiny $vocab" "$vocab $tiny"; do

@@ -65,13 +65,18 @@ for words in '--gpu auto' '-ngl 99'; do
     err_line '^infer: no GPU, so the processor computes: no driver'
 done
 
-begin a_missing_op_is_named
-gpu logits $m -p abc -o "$work/logits" --gpu 1 -ctk f32
+begin types_of_caches_that_a_gpu_lacks_are_named
+"$make_model" "$work/wide.gguf" layers=2 head_dim=32 type=Q4_0 tokens=bpe || exit 1
+gpu logits -m "$work/wide.gguf" -p abc -o "$work/logits" --gpu 1 -ctv q8_0
 status 2
-err_line '^infer: --gpu: set_rows is not an op of backend gpu$'
-arguments="logits $m -p abcdefgh -o - -ctk f32"
+err_line '^infer: --gpu: a cache of type Q8_0 cannot be on a gpu$'
+arguments="logits -m $work/wide.gguf -p abcdefgh -o - -ctk q8_0"
 same --gpu auto
-err_line '^infer: no layer is on the GPU: set_rows is not an op of backend gpu$'
+err_line '^infer: no layer is on the GPU: a cache of type Q8_0 cannot be on a gpu$'
+for words in '-ctk f32' '-ctk f32 -ctv f32' '-ctv f32'; do
+    arguments="logits $m -p abcdefgh -o - $words"
+    same --gpu all
+done
 
 begin other_values_are_refused
 for value in x -1 1x ''; do
@@ -277,8 +282,8 @@ begin bench_names_the_gpu
 gpu bench $m -p 8 -n 2 -r 1 --gpu 2
 status 0
 out_like ', emulated GPU, [0-9]+ thread'
-out_like '^limits with [0-9]+ threads?, 2 layers on the GPU: reading [0-9.]+ GB/s$'
+out_like '^limits with [0-9]+ threads?, 2 layers on the GPU: reading [0-9.]+ GB/s, int8 [0-9.]+ G multiply-adds/s$'
 gpu bench $m -p 8 -n 0 -r 1 --gpu all --format json
-out_like '"gpu_layers":4,.*"gpu":"emulated GPU",.*"bandwidth_bytes_per_second":[1-9][0-9]*,"share_of_int8":null'
+out_like '"gpu_layers":4,.*"gpu":"emulated GPU",.*"bandwidth_bytes_per_second":[1-9][0-9]*,"share_of_int8":[0-9.]+,"int8_macs_per_second":[1-9]'
 
 finish

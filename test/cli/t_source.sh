@@ -32,6 +32,31 @@ status 0
 out_like '"cached_tokens":[1-9]'
 [ "$(ids)" = "$first" ] || bad "$(ids), not $first"
 
+begin lines_of_batch_are_texts_of_run
+# Lines that share a beginning, the whole text, or nothing; more than a step and more than the slots.
+for i in 1 2 3; do
+    printf '{"prompt":"%s"%s}\n' "$long" ",\"seed\":$i" "$long $i" '' hello '' 'hello there' ',"predict":3' x ''
+done >"$work/lines"
+text() { sed -n 's/.*,"text":\("[^,]*"\),.*/\1/p' "$work/out"; }
+infer batch -m "$work/m.gguf" -f "$work/lines" -n 8 --ignore-eos -np 1 --draft off
+status 0
+cp "$work/out" "$work/alone"
+for i in 1 2 3; do
+    run "$long" --seed $i && text
+    run "$long $i" && text
+    run hello && text
+    run 'hello there' -n 3 && text
+    run x && text
+done >"$work/texts"
+cp "$work/alone" "$work/out"
+text | cmp -s - "$work/texts" || bad "other texts: $(text)"
+for options in '-np 4 -b 8' '-t 2' '--draft ngram -np 2' "--cache $work/cache2" "--cache $work/cache2 --isa scalar"; do
+    # shellcheck disable=SC2086
+    infer batch -m "$work/m.gguf" -f "$work/lines" -n 8 --ignore-eos $options
+    status 0
+    cmp -s "$work/out" "$work/alone" || bad "$options: other bytes"
+done
+
 begin other_commands_say_what_the_model_is
 infer score -m "$work/m.gguf" -p hello --continuation x
 status 3

@@ -243,7 +243,7 @@ static bool try_call(struct text_reply *r, size_t size, size_t close)
         !is_complete(r->in.data + r->at + first, last - first))
         return false;
     errno = 0; /* jansson reports a failed allocation as invalid JSON */
-    json_t *calls = json_array();
+    json_auto_t *calls = json_array();
     bool ok = calls && read_calls(r, first, last - first, calls);
     if (!ok && row->role == TEXT_REPLY_TOOL && row->flags & TEXT_REPLY_TO_END)
         ok = calls &&
@@ -254,7 +254,6 @@ static bool try_call(struct text_reply *r, size_t size, size_t close)
         give_calls(r, calls, size - r->space);
         to_answer(r);
     }
-    json_decref(calls);
     return ok;
 }
 
@@ -393,7 +392,7 @@ static void add_named_call(struct text_reply *r, size_t size)
 {
     const char *s = r->in.data + r->at;
     errno = 0;
-    json_t *calls = json_array();
+    json_auto_t *calls = json_array();
     /* Content in tags contains the tool's name too. */
     const bool tags =
         text_reply_space_size(s, size) < size && s[text_reply_space_size(s, size)] == '<';
@@ -405,7 +404,6 @@ static void add_named_call(struct text_reply *r, size_t size)
         add_part(r, TEXT_REPLY_TEXT, size);
     }
     if (!calls || errno == ENOMEM) r->no_memory = true;
-    json_decref(calls);
 }
 
 /* ---- Reasoning ---- */
@@ -742,8 +740,7 @@ struct text_reply *text_reply_new(const struct text_reply_options *options, stru
     struct text_reply *r = calloc(1, sizeof *r);
     if (!r || !(r->calls = json_array())) {
         free(r);
-        base_fail(err, BASE_NO_MEMORY, "no memory to parse a reply");
-        return NULL;
+        return base_null(base_fail(err, BASE_NO_MEMORY, "no memory to parse a reply"));
     }
     r->tokenizer = options->letters ? NULL : options->tokenizer;
     r->tools = options->tools;
@@ -752,8 +749,7 @@ struct text_reply *text_reply_new(const struct text_reply_options *options, stru
     if (options->prompt) read_prompt(r, options->prompt, options->prompt_size);
     if (!r->header.failed) return r;
     text_reply_free(r);
-    base_fail(err, BASE_NO_MEMORY, "no memory to parse a reply");
-    return NULL;
+    return base_null(base_fail(err, BASE_NO_MEMORY, "no memory to parse a reply"));
 }
 
 bool text_reply_thought_marks(const struct text_reply *r, struct text_reply_marks *marks)

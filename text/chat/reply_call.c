@@ -132,9 +132,9 @@ static struct excerpt text_of(const json_t *value)
 
 static const json_t *first_of(const json_t *object, const char *const names[])
 {
-    const json_t *hit = NULL;
-    for (size_t i = 0; names[i] && !hit; i++) hit = json_object_get(object, names[i]);
-    return hit;
+    const json_t *found = NULL;
+    for (size_t i = 0; names[i] && !found; i++) found = json_object_get(object, names[i]);
+    return found;
 }
 
 /* Reads {"name": ..., "arguments": {...}} under any of the usual keys, or {"NAME": {...}}. */
@@ -155,13 +155,11 @@ static bool add_object(json_t *calls, const json_t *object)
     if (json_is_string(name))
         return add(calls, text_of(name), args ? json_deep_copy(args) : json_object(), id);
     if (json_object_size(object) != 1) return false;
-    json_t *copy = json_copy((json_t *)(uintptr_t)object);
+    json_auto_t *copy = json_copy((json_t *)(uintptr_t)object);
     void *it = copy ? json_object_iter(copy) : NULL;
-    const bool ok =
-        it && add(calls, (struct excerpt){json_object_iter_key(it), json_object_iter_key_len(it)},
-                  json_incref(json_object_iter_value(it)), id);
-    json_decref(copy);
-    return ok;
+    return it &&
+           add(calls, (struct excerpt){json_object_iter_key(it), json_object_iter_key_len(it)},
+               json_incref(json_object_iter_value(it)), id);
 }
 
 /* ---- Notations ---- */
@@ -215,8 +213,8 @@ static const char *type_of(const json_t *tools, struct excerpt tool, struct exce
         const struct excerpt name = text_of(json_object_get(function, "name"));
         if (name.n != tool.n || memcmp(name.s, tool.s, tool.n) != 0) continue;
         const json_t *all = json_object_get(json_object_get(function, "parameters"), "properties");
-        const json_t *hit = json_object_getn(all, parameter.s, parameter.n);
-        return json_string_value(json_object_get(hit, "type"));
+        const json_t *found = json_object_getn(all, parameter.s, parameter.n);
+        return json_string_value(json_object_get(found, "type"));
     }
     return NULL;
 }
@@ -434,8 +432,7 @@ static json_t *attribute(struct excerpt tag, const char *before)
         base_buffer_add(&text, quote ? "\"" : ampersand ? "&" : rest.s, 1);
         rest = excerpt_of(rest.s + (quote ? 6 : ampersand ? 5 : 1), end);
     }
-    json_t *value = text.failed ? NULL : json_stringn(text.size ? text.data : "", text.size);
-    return value;
+    return text.failed ? NULL : json_stringn(text.size ? text.data : "", text.size);
 }
 
 /* Reads the tag at the start of *x and its content up to its closing tag. */
@@ -462,10 +459,9 @@ static json_t *read_arguments(struct excerpt x)
     if (read_tag(&x, "json", &tag, &content)) return parse_arguments(content);
     json_t *args = json_object();
     while (args && read_tag(&x, "argument", &tag, &content)) {
-        json_t *key = attribute(tag, "key=\"");
+        json_auto_t *key = attribute(tag, "key=\"");
         const char *type = find(tag, "type=\"string\"") ? "string" : NULL;
         const bool ok = key && set(args, text_of(key), plain_value(content, type));
-        json_decref(key);
         if (!ok) break;
         x = strip(x);
     }
@@ -597,9 +593,7 @@ static bool read_stripped(struct excerpt x, const char *mark,
     BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     strip_marks(x, mark, &text);
     if (text.failed) errno = ENOMEM;
-    const bool ok =
-        !text.failed && read(strip((struct excerpt){text.data, text.size - 1}), tools, calls);
-    return ok;
+    return !text.failed && read(strip((struct excerpt){text.data, text.size - 1}), tools, calls);
 }
 
 static bool read_any(struct excerpt x, const json_t *tools, json_t *calls)
@@ -635,11 +629,9 @@ static bool read_any(struct excerpt x, const json_t *tools, json_t *calls)
 
 bool text_reply_read_calls(const char *body, size_t size, const json_t *tools, json_t *calls)
 {
-    json_t *found = json_array();
-    const bool ok = found && read_any(strip((struct excerpt){body, size}), tools, found) &&
-                    json_array_extend(calls, found) == 0;
-    json_decref(found);
-    return ok;
+    json_auto_t *found = json_array();
+    return found && read_any(strip((struct excerpt){body, size}), tools, found) &&
+           json_array_extend(calls, found) == 0;
 }
 
 bool text_reply_read_named(const char *name, size_t name_size, const char *body, size_t size,

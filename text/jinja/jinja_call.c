@@ -1,7 +1,6 @@
 /* text/jinja/jinja_call.c: calls of values, and the global functions. See
  * text/jinja/jinja_run.h. */
 #include "text/jinja/jinja_run.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Calls ---- */

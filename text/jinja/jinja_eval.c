@@ -1,6 +1,5 @@
 /* text/jinja/jinja_eval.c: evaluates expressions. See text/jinja/jinja_run.h. */
 #include "text/jinja/jinja_run.h"
-#include <string.h>
 
 static bool eval_name(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_node *node,
                       struct jinja_value *out)

@@ -4,8 +4,6 @@
 #include "base/utf8.h"
 #include "text/jinja/jinja_run.h"
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Returns the subject as a string. */

@@ -4,7 +4,6 @@
 #include "base/utf8.h"
 #include "text/jinja/jinja_run.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Arithmetic ---- */

@@ -352,10 +352,7 @@ struct jinja_template *jinja_template_parse(const char *source, size_t size, str
     struct jinja_template *t = calloc(1, sizeof *t);
     struct jinja_parser p = {.t = t, .err = err};
     struct jinja_str text;
-    if (!t) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for a template");
-        return NULL;
-    }
+    if (!t) return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for a template"));
     t->pool.limit = MAX_TREE_MEMORY;
     if (size > MAX_SOURCE)
         base_fail(err, BASE_USAGE, "a template of %zu bytes; at most %d", size, MAX_SOURCE);

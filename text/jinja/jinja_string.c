@@ -6,7 +6,6 @@
 #include "text/jinja/jinja_run.h"
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 /* ---- Functions shared with filters ---- */
 

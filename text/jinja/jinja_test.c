@@ -1,6 +1,5 @@
 /* text/jinja/jinja_test.c: the tests of `is`. See text/jinja/jinja_run.h. */
 #include "text/jinja/jinja_run.h"
-#include <string.h>
 
 static bool yes(struct jinja_value *out, bool answer)
 {

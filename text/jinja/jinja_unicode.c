@@ -2,7 +2,6 @@
  * See text/jinja/jinja_value.h. */
 #include "base/utf8.h"
 #include "text/jinja/jinja_run.h"
-#include <string.h>
 #include <utf8proc.h>
 
 bool jinja_is_space(int32_t code)

@@ -45,16 +45,14 @@ void *jinja_alloc(struct jinja_pool *pool, size_t size, struct base_error *err)
     if (!base_align_up(size ? size : 1, ALIGN, &bytes) || !base_add(pool->taken, bytes, &taken) ||
         taken > pool->limit) {
         pool->exhausted = true;
-        base_fail(err, BASE_USAGE, "the template needs more than %llu bytes of memory",
-                  (unsigned long long)pool->limit);
-        return NULL;
+        return base_null(base_fail(err, BASE_USAGE,
+                                   "the template needs more than %llu bytes of memory",
+                                   (unsigned long long)pool->limit));
     }
     if (!chunk || chunk->size - chunk->used < bytes) {
         chunk = new_chunk(pool, bytes);
-        if (!chunk) {
-            base_fail(err, BASE_NO_MEMORY, "no memory for a template's values");
-            return NULL;
-        }
+        if (!chunk)
+            return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for a template's values"));
     }
     char *p = chunk->bytes + chunk->used;
     chunk->used += bytes;

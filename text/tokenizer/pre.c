@@ -70,11 +70,9 @@ static bool fail_pcre2(int code, const char *doing, struct base_error *err)
 static pcre2_code *compile(const char *pattern, struct base_error *err)
 {
     char text[4096];
-    if (!expand_spaces(pattern, text, sizeof text)) {
-        base_fail(err, BASE_FAILED, "a pre-tokenizer pattern is longer than %zu bytes",
-                  sizeof text);
-        return NULL;
-    }
+    if (!expand_spaces(pattern, text, sizeof text))
+        return base_null(base_fail(
+            err, BASE_FAILED, "a pre-tokenizer pattern is longer than %zu bytes", sizeof text));
     int code;
     PCRE2_SIZE at;
     const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_DOTALL | PCRE2_NO_AUTO_CAPTURE;
@@ -92,10 +90,7 @@ static pcre2_code *compile(const char *pattern, struct base_error *err)
 struct text_splitter *text_splitter_open(const struct text_step *steps, struct base_error *err)
 {
     struct text_splitter *s = calloc(1, sizeof *s);
-    if (!s) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for the pre-tokenizer");
-        return NULL;
-    }
+    if (!s) return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for the pre-tokenizer"));
     s->steps = steps;
     for (int i = 0; i < TEXT_PRE_MAX_STEPS && steps[i].kind != TEXT_STEP_END; i++) {
         if (steps[i].kind != TEXT_STEP_REGEX) continue;

@@ -7,7 +7,6 @@
  * (?i:) contractions are written out in ASCII. The names are those of the GGUF key
  * tokenizer.ggml.pre. */
 #include "text/tokenizer/pre.h"
-#include <string.h>
 
 /* English contractions in either case, and GPT-2's own in lower case only. */
 #define CONTRACTION       "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"

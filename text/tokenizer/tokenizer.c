@@ -19,15 +19,13 @@ static const struct text_algorithm *find_algorithm(const struct gguf_file *file,
     static const char key[] = "tokenizer.ggml.model";
     struct gguf_str name = {NULL, 0};
     if (!gguf_get_str(file, key, &name, err)) return NULL;
-    if (!name.data) {
-        base_fail_at(err, BASE_MODEL, key, -1, "the file has no tokenizer");
-        return NULL;
-    }
+    if (!name.data)
+        return base_null(base_fail_at(err, BASE_MODEL, key, -1, "the file has no tokenizer"));
     for (size_t i = 0; i < sizeof algorithms / sizeof algorithms[0]; i++)
         if (gguf_str_is(name, algorithms[i]->name)) return algorithms[i];
-    base_fail_at(err, BASE_MODEL, key, -1, "the tokenizer \"%.*s\" is not supported",
-                 (int)(name.size < 64 ? name.size : 64), name.data);
-    return NULL;
+    return base_null(base_fail_at(err, BASE_MODEL, key, -1,
+                                  "the tokenizer \"%.*s\" is not supported",
+                                  (int)(name.size < 64 ? name.size : 64), name.data));
 }
 
 struct text_tokenizer *text_tokenizer_open(const struct gguf_file *file, struct base_error *err)

@@ -42,19 +42,19 @@ void engine_attention_convert_queries(const struct attention_run *run,
 /* The rows of one KV head in a cache. The slots of a sequence are usually consecutive, but the rows
  * of a group are 16 address streams, which exceed the hardware prefetchers, so they are prefetched
  * by software. A distance above ROWS_AHEAD is slower. */
-struct rows {
+struct cache_rows {
     const char *first;
     int64_t stride, bytes;
 };
 
-static struct rows rows_of(const struct engine_tensor *cache, int64_t kv)
+static struct cache_rows rows_of(const struct engine_tensor *cache, int64_t kv)
 {
-    return (struct rows){.first = cache->data + kv * cache->nb[1],
-                         .stride = cache->nb[2],
-                         .bytes = quant_row_size(cache->type, cache->ne[0])};
+    return (struct cache_rows){.first = cache->data + kv * cache->nb[1],
+                               .stride = cache->nb[2],
+                               .bytes = quant_row_size(cache->type, cache->ne[0])};
 }
 
-PREFETCH_INLINE void prefetch_row(const struct rows *rows, int64_t slot)
+PREFETCH_INLINE void prefetch_row(const struct cache_rows *rows, int64_t slot)
 {
     quant_prefetch(rows->first + slot * rows->stride, (size_t)rows->bytes);
 }
@@ -129,7 +129,7 @@ static bool chunk_keys(const struct attention_run *run, const struct attention_b
     return true;
 }
 
-PREFETCH_INLINE void prefetch_rows(struct rows rows, const struct attention_keys *keys,
+PREFETCH_INLINE void prefetch_rows(struct cache_rows rows, const struct attention_keys *keys,
                                    int64_t from, int64_t to)
 {
     for (int64_t j = from; j < to; j++) prefetch_row(&rows, keys->slot[j]);
@@ -137,7 +137,7 @@ PREFETCH_INLINE void prefetch_rows(struct rows rows, const struct attention_keys
 
 /* Decodes the rows of keys [from, to) to floats; key `from` goes to out[0]. */
 static void load_floats(const struct attention_run *run, const struct engine_tensor *cache,
-                        struct rows rows, const struct attention_keys *keys, int64_t from,
+                        struct cache_rows rows, const struct attention_keys *keys, int64_t from,
                         int64_t to, int64_t pad, float *out)
 {
     const struct quant_kernel *kernel = &run->task->cpu->quant.type[cache->type->id];
@@ -151,7 +151,8 @@ static void load_floats(const struct attention_run *run, const struct engine_ten
 
 /* Quantizes keys or values of a cache of another type to int16 groups. */
 static void load_as_q16(const struct attention_run *run, const struct engine_tensor *cache,
-                        struct rows rows, const struct attention_keys *keys, bool values, char *to)
+                        struct cache_rows rows, const struct attention_keys *keys, bool values,
+                        char *to)
 {
     const struct attention_layout *l = &run->l;
     const int64_t n = values ? l->dv : l->d, bytes = values ? l->value_bytes : l->key_bytes;
@@ -178,7 +179,7 @@ static bool is_group(const struct attention_keys *keys, int64_t j)
 
 /* Gathers keys or values of an int16 cache: whole groups at once if their slots are consecutive,
  * which is true except for the group in which a sequence was forked. */
-static void gather_q16(const struct attention_run *run, struct rows rows,
+static void gather_q16(const struct attention_run *run, struct cache_rows rows,
                        const struct attention_keys *keys, bool values, char *to)
 {
     const struct attention_layout *l = &run->l;
@@ -206,7 +207,7 @@ static void load(const struct attention_run *run, const struct attention_block *
     const struct attention_layout *l = &run->l;
     const struct engine_tensor *cache =
         run->dst->src[values ? ENGINE_ATTENTION_V : ENGINE_ATTENTION_K];
-    const struct rows rows = rows_of(cache, b->kv);
+    const struct cache_rows rows = rows_of(cache, b->kv);
     char *to = scratch(run, values ? l->value_at : l->key_at);
     const bool q16 = values ? l->q16_values : l->q16_keys;
     for (int i = 0; i < keys->n_pieces; i++)

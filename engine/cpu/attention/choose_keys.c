@@ -73,41 +73,41 @@ static int64_t choose_keys_scratch(const struct engine_tensor *dst, int n_thread
 
 /* ---- The keys of a token ---- */
 
-struct range {
+struct key_range {
     const int32_t *slots; /* by position; NULL: the token's table does not exist */
     int64_t table, lo, hi;
 };
 
-static struct range read_range(const struct engine_tensor *range,
-                               const struct engine_tensor *tables, int64_t token)
+static struct key_range read_range(const struct engine_tensor *range,
+                                   const struct engine_tensor *tables, int64_t token)
 {
     const int32_t *v = (const int32_t *)(range->data + token * range->nb[1]);
-    struct range r = {NULL, v[0], engine_max(v[1], 0), engine_min(v[2], tables->ne[0])};
+    struct key_range r = {NULL, v[0], engine_max(v[1], 0), engine_min(v[2], tables->ne[0])};
     if (r.table < 0 || r.table >= tables->ne[1]) return r;
     r.slots = (const int32_t *)(tables->data + r.table * tables->nb[1]);
     return r;
 }
 
-static struct range range_of(const struct run *run, int64_t token)
+static struct key_range range_of(const struct run *run, int64_t token)
 {
     return read_range(run->dst->src[ENGINE_CHOOSE_RANGE], run->dst->src[ENGINE_CHOOSE_TABLES],
                       token);
 }
 
 /* The blocks that have a position of the range. */
-static int64_t first_block(const struct run *run, const struct range *r)
+static int64_t first_block(const struct run *run, const struct key_range *r)
 {
     return r->lo / run->dst->params.choose_keys.block;
 }
 
-static int64_t n_blocks(const struct run *run, const struct range *r)
+static int64_t n_blocks(const struct run *run, const struct key_range *r)
 {
     const int64_t block = run->dst->params.choose_keys.block;
     return r->lo < r->hi ? (r->hi - 1) / block - r->lo / block + 1 : 0;
 }
 
 /* Whether all keys of the range are chosen, whatever their scores are. */
-static bool takes_all(const struct run *run, const struct range *r)
+static bool takes_all(const struct run *run, const struct key_range *r)
 {
     return !r->slots || !run->dst->src[ENGINE_CHOOSE_Q] ||
            n_blocks(run, r) <= run->dst->params.choose_keys.n_used;
@@ -168,7 +168,7 @@ static const char *load_group(const struct run *run, const int32_t *slots, int64
     return to;
 }
 
-static void load(const struct run *run, const struct range *r, int64_t chunk, int64_t lo,
+static void load(const struct run *run, const struct key_range *r, int64_t chunk, int64_t lo,
                  int64_t hi, struct keys *keys)
 {
     const struct layout *l = &run->l;
@@ -225,7 +225,7 @@ static void tile_products(const struct run *run, const struct keys *keys, int64_
 }
 
 /* Computes the scores of the keys lo .. hi - 1 of a chunk for a token. */
-static void score_token(const struct run *run, const struct range *r, const struct keys *keys,
+static void score_token(const struct run *run, const struct key_range *r, const struct keys *keys,
                         int64_t token, int64_t index, int64_t lo, int64_t hi)
 {
     const struct engine_tensor *w = run->dst->src[ENGINE_CHOOSE_WEIGHTS];
@@ -258,7 +258,7 @@ static void score_chunk(const struct run *run, int64_t first, int64_t from, int6
 {
     struct keys keys = {0};
     for (int64_t index = to - 1; index >= from; index--) { /* later tokens have more keys */
-        const struct range r = range_of(run, first + index);
+        const struct key_range r = range_of(run, first + index);
         const int64_t lo = engine_max(r.lo - chunk * CHUNK, 0);
         const int64_t hi = engine_min(r.hi - chunk * CHUNK, CHUNK);
         if (lo >= hi || takes_all(run, &r)) continue;
@@ -304,7 +304,7 @@ static uint32_t kth_rank(const float *score, int64_t n, int64_t k, int64_t *n_eq
 }
 
 /* Replaces the scores of positions by those of their blocks, numbered from the range's first. */
-static void block_scores(const struct run *run, const struct range *r, float *score)
+static void block_scores(const struct run *run, const struct key_range *r, float *score)
 {
     const struct engine_choose_keys *how = &run->dst->params.choose_keys;
     const int64_t first = first_block(run, r), n = n_blocks(run, r);
@@ -319,15 +319,15 @@ static void block_scores(const struct run *run, const struct range *r, float *sc
 }
 
 /* Returns the near positions of a token; without a table if there are none. */
-static struct range near_of(const struct run *run, int64_t token)
+static struct key_range near_of(const struct run *run, int64_t token)
 {
     const struct engine_tensor *range = run->dst->src[ENGINE_CHOOSE_NEAR_RANGE];
-    if (!range) return (struct range){0};
+    if (!range) return (struct key_range){0};
     return read_range(range, run->dst->src[ENGINE_CHOOSE_NEAR_TABLES], token);
 }
 
 /* Writes the slots of near positions, at most `most`, and returns their number. */
-static int64_t add_near(const struct range *r, int64_t most, int32_t *slots)
+static int64_t add_near(const struct key_range *r, int64_t most, int32_t *slots)
 {
     int64_t n = 0;
     for (int64_t j = r->lo; r->slots && j < r->hi && n < most; j++) slots[n++] = r->slots[j];
@@ -335,12 +335,12 @@ static int64_t add_near(const struct range *r, int64_t most, int32_t *slots)
 }
 
 /* Writes the slots that a chosen position j stands for, and returns their number. */
-static int64_t add_chosen(const struct run *run, const struct range *r, const struct range *near,
-                          int64_t j, int64_t list, int32_t *slots)
+static int64_t add_chosen(const struct run *run, const struct key_range *r,
+                          const struct key_range *near, int64_t j, int64_t list, int32_t *slots)
 {
     const struct engine_choose_keys *how = &run->dst->params.choose_keys;
     if (how->n_each) {
-        struct range each = *near;
+        struct key_range each = *near;
         each.lo = j * how->n_each;
         each.hi = engine_min(each.hi, each.lo + how->n_each);
         return add_near(&each, how->n_each, slots);
@@ -353,8 +353,8 @@ static void choose(const struct run *run, int64_t token, int64_t index, int64_t 
 {
     const struct engine_choose_keys *how = &run->dst->params.choose_keys;
     const int64_t row = token * run->l.n_lists + list, most = run->dst->ne[0] - ENGINE_RANGE;
-    const struct range r = range_of(run, token);
-    struct range near = near_of(run, token);
+    const struct key_range r = range_of(run, token);
+    struct key_range near = near_of(run, token);
     int32_t *out = (int32_t *)(run->dst->data + row * run->dst->nb[1]), *slots = out + ENGINE_RANGE;
     const bool all = takes_all(run, &r);
     float *score = all ? NULL : scores_of(run, index, list);
@@ -395,7 +395,7 @@ static void choose_keys_run(const struct engine_task *task, struct engine_tensor
         const int64_t parts = (n + TOKENS_AT_ONCE - 1) / TOKENS_AT_ONCE;
         int64_t end = 0; /* of the positions that have scores */
         for (int64_t i = 0; i < n; i++) {
-            const struct range r = range_of(&run, first + i);
+            const struct key_range r = range_of(&run, first + i);
             if (!takes_all(&run, &r)) end = engine_max(end, r.hi);
         }
         if (end > 0) {

@@ -19,8 +19,8 @@ struct engine_blas {
 static void *load(struct base_error *err)
 {
 #ifdef INFER_STATIC /* `make static`: a static program can load no library */
-    base_fail(err, BASE_USAGE, "OpenBLAS cannot be loaded: this program is one static file");
-    return NULL;
+    return base_null(
+        base_fail(err, BASE_USAGE, "OpenBLAS cannot be loaded: this program is one static file"));
 #else
     void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     if (!library) base_fail(err, BASE_USAGE, "OpenBLAS cannot be loaded (%s)", dlerror());
@@ -31,10 +31,7 @@ static void *load(struct base_error *err)
 struct engine_blas *engine_blas_open(struct base_error *err)
 {
     struct engine_blas *blas = calloc(1, sizeof(*blas));
-    if (!blas) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for the BLAS binding");
-        return NULL;
-    }
+    if (!blas) return base_null(base_fail(err, BASE_NO_MEMORY, "no memory for the BLAS binding"));
     blas->library = load(err);
     if (!blas->library) goto failed;
     blas->sgemm = (sgemm_function *)dlsym(blas->library, "cblas_sgemm");

@@ -12,7 +12,6 @@
 #include "engine/op_sources.h"
 #include "engine/ops.h"
 #include <math.h>
-#include <string.h>
 
 /* ---- compress_keys ---- */
 

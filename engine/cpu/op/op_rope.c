@@ -12,9 +12,10 @@
  *         theta = theta * (1 - mix) + extra * mix
  *         low, high: the pairs that rotate beta_fast and beta_slow times in n_ctx_orig positions
  *     magnitude = attn_factor, with YaRN times 1 + 0.1 ln(1 / freq_scale)
- *     cos, sin  = (float)(cos(theta) * magnitude), (float)(sin(theta) * magnitude), inverse: of
+ *     cos, sin  = (float)(base_cos(theta) * magnitude), (float)(sin(theta) * magnitude), inverse: of
  *                 -theta
  * Rotation: engine_vec.rotate, in float. */
+#include "base/math.h"
 #include "engine/cpu/op/op_rows.h"
 #include "engine/ops.h"
 #include <math.h>
@@ -25,7 +26,8 @@
 /* The pair, as a real number, that rotates `turns` times over the original context. */
 static double yarn_pair(const struct engine_rope *p, double turns)
 {
-    return p->n_rot * log(p->n_ctx_orig / (turns * 2.0 * M_PI)) / (2.0 * log((double)p->freq_base));
+    return p->n_rot * base_log(p->n_ctx_orig / (turns * 2.0 * M_PI)) /
+           (2.0 * base_log((double)p->freq_base));
 }
 
 /* The share of the unscaled angle in pair i. */
@@ -58,11 +60,11 @@ static void table_run(const struct engine_task *task, struct engine_tensor *dst)
     int n = p->n_rot / 2;
     double scale = p->freq_scale, magnitude = p->attn_factor;
     bool yarn = p->ext_factor != 0.0f;
-    if (yarn) magnitude *= 1.0 + 0.1 * log(1.0 / scale);
+    if (yarn) magnitude *= 1.0 + 0.1 * base_log(1.0 / scale);
     int64_t first, last;
     engine_task_rows(task, dst->ne[1], &first, &last);
     for (int i = 0; i < n; i++) {
-        double frequency = pow((double)p->freq_base, -2.0 * i / p->n_rot);
+        double frequency = base_pow((double)p->freq_base, -2.0 * i / p->n_rot);
         double mix = yarn ? yarn_mix(p, i) : 0.0;
         float factor = 1.0f;
         if (factors) memcpy(&factor, factors->data + i * factors->nb[0], sizeof factor);
@@ -75,8 +77,8 @@ static void table_run(const struct engine_task *task, struct engine_tensor *dst)
             double extra = position * frequency / factor;
             double theta = scale * extra * (1.0 - mix) + extra * mix;
             float *out = (float *)(void *)(dst->data + t * dst->nb[1]);
-            out[i] = (float)(cos(theta) * magnitude);
-            out[n + i] = (float)(sin(p->inverse ? -theta : theta) * magnitude);
+            out[i] = (float)(base_cos(theta) * magnitude);
+            out[n + i] = (float)(base_sin(p->inverse ? -theta : theta) * magnitude);
         }
     }
 }

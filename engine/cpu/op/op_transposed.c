@@ -38,7 +38,7 @@ static int64_t transposed_scratch(const struct engine_tensor *dst, int n_threads
 }
 
 /* The rows first .. first + n - 1 of x and their results. */
-struct unit {
+struct few_rows {
     const struct engine_tensor *w;
     const float *x[UNIT_ROWS];
     float *out[UNIT_ROWS];
@@ -47,7 +47,7 @@ struct unit {
 
 /* Writes the next rows of w from *row on that are needed, at most LIST, to at[]; returns their
  * number. */
-static int next_rows(const struct unit *u, int64_t *row, int64_t at[LIST])
+static int next_rows(const struct few_rows *u, int64_t *row, int64_t at[LIST])
 {
     int n = 0;
     for (; *row < u->w->ne[1] && n < LIST; ++*row) {
@@ -60,8 +60,8 @@ static int next_rows(const struct unit *u, int64_t *row, int64_t at[LIST])
 }
 
 /* Adds elements first .. first + n - 1 of the listed rows of w to the results of one row of x. */
-static void add_list(const struct engine_cpu *e, const struct unit *u, int64_t offset, int64_t n,
-                     const int64_t *at, int n_rows)
+static void add_list(const struct engine_cpu *e, const struct few_rows *u, int64_t offset,
+                     int64_t n, const int64_t *at, int n_rows)
 {
     enum { GROUP = 4 };
     const void *row[GROUP];
@@ -80,7 +80,7 @@ static void add_list(const struct engine_cpu *e, const struct unit *u, int64_t o
 }
 
 /* Adds elements first .. first + n - 1 of the rows of w. */
-static void add_rows(const struct engine_cpu *e, const struct unit *u, int64_t first, int64_t n,
+static void add_rows(const struct engine_cpu *e, const struct few_rows *u, int64_t first, int64_t n,
                      float *buffer)
 {
     const struct quant_type *type = u->w->type;
@@ -107,7 +107,7 @@ static void transposed_run(const struct engine_task *task, struct engine_tensor 
     const struct engine_worker *worker = task->worker;
     const struct division d = divide(dst, worker->nth);
     const struct engine_tensor *x = dst->src[0];
-    struct unit u = {.w = dst->src[1]};
+    struct few_rows u = {.w = dst->src[1]};
     if (task->observer)
         task->observer->product(
             task->observer->user, worker,

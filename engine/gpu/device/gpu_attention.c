@@ -8,23 +8,15 @@
  *     t of each key                   thread j
  *     c, sums of weights              warp s, by exchanges
  *     sums of values                  thread e: sub-blocks in ascending order
- *     merge of chunks                 thread e: chunks in ascending order */
-#include "engine/cpu/isa/attn_terms.h"
-#include "engine/gpu/device/gpu_element.h"
+ *     merge of chunks                 thread e: chunks in ascending order
+ *
+ * The kernel for caches of floats differs in scores, weights, and factors of merges; its warp 0
+ * adds weights, and thread e adds values key by key. */
+#include "engine/gpu/device/gpu_keys.h"
 #include "quant/half.h"
 
 #define LOG2_E 0x1.715476p+0f
 #define LN_2   0x1.62e430p-1f
-
-/* The scale and factor of a row, given each lane's largest magnitude. */
-static float scale_of_warp(uint32_t largest, enum engine_attn_kind kind, float *factor)
-{
-    for (int mask = GPU_WARP / 2; mask; mask /= 2) {
-        const uint32_t other = gpu_shuffle_xor(largest, mask);
-        largest = other > largest ? other : largest;
-    }
-    return attn_scale(largest, kind, factor);
-}
 
 /* ---- Storing ---- */
 
@@ -49,7 +41,7 @@ GPU_KERNEL(engine_gpu_set_kv, engine_gpu_set_kv)
         largest = bits > largest ? bits : largest;
     }
     const float scale =
-        scale_of_warp(largest, p.values ? ENGINE_ATTN_VALUE : ENGINE_ATTN_KEY, &factor);
+        gpu_scale_of_warp(largest, p.values ? ENGINE_ATTN_VALUE : ENGINE_ATTN_KEY, &factor);
     char *group = p.cache.data + slot / ENGINE_ATTN_GROUP * p.cache.nb[1] + at.i[2] * p.cache.nb[2];
     const int64_t r = slot % ENGINE_ATTN_GROUP;
     char *codes = attn_bytes(group);
@@ -68,7 +60,9 @@ GPU_KERNEL(engine_gpu_set_kv, engine_gpu_set_kv)
 struct query {
     const struct engine_gpu_attention *p;
     struct engine_gpu_attention_memory *shared;
-    const char *k, *v;    /* the KV head's first group */
+    bool floats;          /* values are floats */
+    const float *x;       /* [d] */
+    const char *k, *v;    /* the KV head's first group, or row */
     const int32_t *table; /* slots */
     int64_t d, dv, first, end, head, token;
     int64_t self; /* the query's own position */
@@ -76,46 +70,11 @@ struct query {
 };
 
 /* Writes the codes of the query; by warp 0. */
-static void convert_query(const struct query *q, const float *x)
+static void convert_query(const struct query *q)
 {
-    uint32_t largest = 0;
-    float factor;
     if (gpu_warp() != 0) return;
-    for (int64_t i = gpu_lane(); i < q->d; i += GPU_WARP)
-        largest = attn_magnitude_bits(x[i]) > largest ? attn_magnitude_bits(x[i]) : largest;
-    const float scale = scale_of_warp(largest, ENGINE_ATTN_QUERY, &factor);
-    for (int64_t i = gpu_lane(); i < q->d; i += GPU_WARP)
-        q->shared->query[i] = attn_code(x[i], factor);
+    const float scale = gpu_query_codes(q->d, q->x, q->shared->query);
     if (gpu_lane() == 0) q->shared->query_scale = scale * q->p->scale;
-}
-
-/* attn_score: without planes a word has the codes of two elements; all words of a sum are loaded at
- * once. */
-static float score(int64_t d, const char *group, int64_t r, const int16_t *query)
-{
-#ifdef ENGINE_ATTN_PLANES
-    return attn_score(d, group, r, query);
-#else
-    enum { WORDS = ENGINE_ATTN_DIMS / 2 };
-    const uint32_t *key = (const uint32_t *)(const void *)engine_attn_codes(group) + r,
-                   *q = (const uint32_t *)(const void *)query;
-    const int n_words = (int)(d + 1) / 2;
-    float acc = 0.0f;
-    for (int first = 0; first < n_words; first += WORDS) {
-        uint32_t words[WORDS];
-        int32_t sum = 0;
-        GPU_UNROLL
-        for (int i = 0; i < WORDS; i++)
-            words[i] = first + i < n_words ? key[(first + i) * ENGINE_ATTN_GROUP] : 0;
-        GPU_UNROLL
-        for (int i = 0; i < WORDS; i++) {
-            const uint32_t x = first + i < n_words ? q[first + i] : 0;
-            sum += (int16_t)words[i] * (int16_t)x + (int16_t)(words[i] >> 16) * (int16_t)(x >> 16);
-        }
-        acc = first ? acc + (float)sum : (float)sum;
-    }
-    return acc;
-#endif
 }
 
 static const char *value_group(const struct query *q, int32_t slot)
@@ -123,8 +82,22 @@ static const char *value_group(const struct query *q, int32_t slot)
     return q->v + slot / ENGINE_ATTN_GROUP * q->p->v.nb[2];
 }
 
-/* Changes the score of a key, and converts it to an exponent of two. */
-static float exponent_of(const struct query *q, float s, int64_t position)
+/* The score of the key in a slot, without biases, plus `more`, which is 0 for keys of floats. */
+QUANT_INLINE float score_of(const struct query *q, int32_t slot, float more)
+{
+    const struct engine_gpu_attention *p = q->p;
+    const int64_t r = slot % ENGINE_ATTN_GROUP;
+    if (p->float_keys) {
+        const char *key = q->k + slot * p->k.nb[2];
+        return fmaf(gpu_float_score(q->d, (const float *)(const void *)key, q->x), p->scale, 0.0f);
+    }
+    const char *group = q->k + slot / ENGINE_ATTN_GROUP * p->k.nb[2];
+    const float acc = gpu_key_score(q->d, group, r, q->shared->query);
+    return fmaf(acc * engine_attn_scales(group)[r], q->shared->query_scale, more);
+}
+
+/* Adds to the score of a key what its distance to the query adds. */
+static float biased(const struct query *q, float s, int64_t position)
 {
     const struct engine_gpu_attention *p = q->p;
     const int64_t distance = position - q->self, radius = p->relative.ne[1] / 2;
@@ -135,8 +108,21 @@ static float exponent_of(const struct query *q, float s, int64_t position)
         const struct engine_gpu_index index = {{q->head, radius + at, 0, 0}};
         s += gpu_float(&p->relative, &index);
     }
-    if (p->softcap == 0.0f) return fmaf(s, LOG2_E, 0.0f);
-    return fmaf(v_tanh(fmaf(s, 1.0f / p->softcap, 0.0f)), p->softcap * LOG2_E, 0.0f);
+    return s;
+}
+
+/* s bounded by softcap, times `by`. */
+static float capped(const struct query *q, float s, float by)
+{
+    const float cap = q->p->softcap;
+    return fmaf(v_tanh(fmaf(s, 1.0f / cap, 0.0f)), cap * by, 0.0f);
+}
+
+/* Changes the score of a key, and converts it to an exponent of two. */
+static float exponent_of(const struct query *q, float s, int64_t position)
+{
+    s = biased(q, s, position);
+    return q->p->softcap == 0.0f ? fmaf(s, LOG2_E, 0.0f) : capped(q, s, LOG2_E);
 }
 
 /* Computes the code of this thread's key, and c and the sums of its sub-block. */
@@ -151,14 +137,9 @@ static void weigh(const struct query *q, int64_t chunk)
     const float value_scale = engine_attn_scales(value_group(q, slot))[slot % ENGINE_ATTN_GROUP];
     float t = -ENGINE_ATTN_LIMIT;
     if (is_in) {
-        const char *group = q->k + slot / ENGINE_ATTN_GROUP * q->p->k.nb[2];
-        const float acc = score(q->d, group, slot % ENGINE_ATTN_GROUP, s->query);
-        const float scaled = acc * engine_attn_scales(group)[slot % ENGINE_ATTN_GROUP];
-        if (q->p->direct)
-            t = fmaf(scaled, s->query_scale, attn_offset(value_scale));
-        else
-            t = exponent_of(q, fmaf(scaled, s->query_scale, 0.0f), position) +
-                attn_offset(value_scale);
+        const float offset = attn_offset(value_scale);
+        t = score_of(q, slot, q->p->direct ? offset : 0.0f);
+        if (!q->p->direct) t = exponent_of(q, t, position) + offset;
     }
     if (is_missing) t = v_of_bits(0x7fc00000);
     float largest = t > -ENGINE_ATTN_LIMIT ? t : -ENGINE_ATTN_LIMIT;
@@ -242,31 +223,93 @@ struct sums {
     float m, l, o[PARTS];
 };
 
+/* The factor of sums whose largest exponent becomes larger by -x. */
+static float factor_of(const struct query *q, float x)
+{
+    return q->floats ? v_exp(x) : attn_exp2(x);
+}
+
 /* Adds the sums of a later chunk. */
-static void merge(struct sums *sum, const struct sums *next)
+static void merge(const struct query *q, struct sums *sum, const struct sums *next)
 {
     if (!sum->any) {
         *sum = *next;
         return;
     }
     const float most = sum->m > next->m ? sum->m : next->m;
-    const float before = attn_exp2(sum->m - most), now = attn_exp2(next->m - most);
+    const float before = factor_of(q, sum->m - most), now = factor_of(q, next->m - most);
     sum->l = sum->l * before + next->l * now;
     for (int i = 0; i < PARTS; i++) sum->o[i] = fmaf(next->o[i], now, sum->o[i] * before);
     sum->m = most;
 }
 
 /* The sink is added as a key without a value. */
-static void add_sink(struct sums *sum, float sink)
+static void add_sink(const struct query *q, struct sums *sum, float sink)
 {
-    const float at = ceilf(sink * LOG2_E), m = sum->m > at ? sum->m : at;
-    const float e = attn_exp2(sum->m - m);
-    sum->l = sum->l * e + v_exp(sink - m * LN_2);
+    const float at = q->floats ? sink : ceilf(sink * LOG2_E), m = sum->m > at ? sum->m : at;
+    const float e = factor_of(q, sum->m - m);
+    sum->l = sum->l * e + v_exp(sink - (q->floats ? m : m * LN_2));
     for (int i = 0; i < PARTS; i++) sum->o[i] *= e;
 }
 
+/* ---- Floats ---- */
+
+/* The score of a key at a position. */
+static float float_score(const struct query *q, int64_t position)
+{
+    int32_t slot = q->table[position];
+    const bool is_missing = slot < 0 || slot >= q->p->n_slots;
+    if (is_missing) slot = 0;
+    q->shared->value_at[gpu_thread()] = slot * q->p->v.nb[2];
+    const float s =
+        biased(q, is_missing ? v_of_bits(0x7fc00000) : score_of(q, slot, 0.0f), position);
+    return q->p->softcap == 0.0f ? s : capped(q, s, 1.0f);
+}
+
+/* Replaces the scores of the keys lo .. hi - 1 of the chunk by weights; by warp 0, which returns
+ * their sum. */
+static float float_weights(float *weight, int64_t lo, int64_t hi, float *largest)
+{
+    float m = -INFINITY, sum = 0.0f;
+    for (int64_t j = lo + gpu_lane() % 16; j < hi; j += 16) m = weight[j] > m ? weight[j] : m;
+    m = gpu_max_tree(m);
+    for (int64_t j = lo + gpu_lane(); j < hi; j += GPU_WARP) weight[j] = v_exp(weight[j] - m);
+    gpu_sync_warp(); /* weights are written */
+    for (int64_t j = lo + gpu_lane() % 16; j < hi; j += 16) sum += weight[j];
+    *largest = m;
+    return gpu_sum_tree(sum);
+}
+
 /* The sums of one chunk; all threads of the block call it. */
-static struct sums sums_of(const struct query *q, int64_t chunk)
+static struct sums float_sums(const struct query *q, int64_t chunk)
+{
+    struct engine_gpu_attention_memory *s = q->shared;
+    struct sums next = {.any = true};
+    const int64_t first = chunk * ENGINE_ATTN_KEYS, j = gpu_thread();
+    const int64_t lo = q->first > first ? q->first - first : 0,
+                  hi = q->end - first < ENGINE_ATTN_KEYS ? q->end - first : ENGINE_ATTN_KEYS;
+    if (j >= lo && j < hi) s->weight[j] = float_score(q, first + j);
+    gpu_sync(); /* scores are written */
+    if (gpu_warp() == 0) {
+        float m;
+        const float sum = float_weights(s->weight, lo, hi, &m);
+        if (gpu_lane() == 0) s->c[0] = m, s->sum = sum;
+    }
+    gpu_sync(); /* weights and sums are written */
+    next.m = s->c[0];
+    next.l = s->sum;
+    for (int i = 0; i < PARTS; i++)
+        for (int64_t k = lo; element_of(i) < q->dv && k < hi; k++)
+            next.o[i] = fmaf(((const float *)(const void *)(q->v + s->value_at[k]))[element_of(i)],
+                             s->weight[k], next.o[i]);
+    gpu_sync(); /* weights and sums are read */
+    return next;
+}
+
+/* ---- Chunks ---- */
+
+/* The sums of one chunk; all threads of the block call it. */
+static struct sums code_sums(const struct query *q, int64_t chunk)
 {
     struct engine_gpu_attention_memory *s = q->shared;
     struct sums next = {.any = true};
@@ -315,7 +358,8 @@ static struct sums load(const struct query *q, int64_t chunk)
     return next;
 }
 
-static struct query query_of(const struct engine_gpu_attention *p, int64_t head, int64_t token)
+static struct query query_of(const struct engine_gpu_attention *p, bool floats, int64_t head,
+                             int64_t token)
 {
     const int64_t kv = head / (p->q.ne[1] / p->k.ne[1]);
     const int32_t *range =
@@ -323,6 +367,8 @@ static struct query query_of(const struct engine_gpu_attention *p, int64_t head,
     struct query q = {
         .p = p,
         .shared = gpu_shared(),
+        .floats = floats,
+        .x = (const float *)(const void *)(p->q.data + token * p->q.nb[2] + head * p->q.nb[1]),
         .k = p->k.data + kv * p->k.nb[1],
         .v = p->v.data + kv * p->v.nb[1],
         .table = (const int32_t *)(const void *)(p->tables.data + range[0] * p->tables.nb[1]),
@@ -345,42 +391,61 @@ static void write_result(const struct query *q, struct sums sum)
     const struct engine_gpu_attention *p = q->p;
     float *out = (float *)(void *)(p->out.data + q->token * p->out.nb[1]) + q->head * q->dv;
     /* No table, or all scores were below the range. */
-    if (!q->has_table || sum.m < -ENGINE_ATTN_LIMIT) sum.l = v_of_bits(0x7fc00000);
+    if (!q->has_table || (!q->floats && sum.m < -ENGINE_ATTN_LIMIT)) sum.l = v_of_bits(0x7fc00000);
     if (sum.any && p->sinks.data)
-        add_sink(&sum, *(const float *)(const void *)(p->sinks.data + q->head * p->sinks.nb[0]));
+        add_sink(q, &sum, *(const float *)(const void *)(p->sinks.data + q->head * p->sinks.nb[0]));
     const float factor = 1.0f / sum.l;
     for (int i = 0; i < PARTS; i++)
         if (element_of(i) < q->dv)
             out[element_of(i)] = sum.any ? sum.o[i] * factor : q->has_table ? 0.0f : sum.l;
 }
 
-GPU_KERNEL(engine_gpu_attention, engine_gpu_attention)
+QUANT_INLINE void attend(const struct engine_gpu_attention *p, bool floats)
 {
-    const struct query q = query_of(&p, gpu_block(), gpu_block_y() / p.n_parts);
-    int64_t chunk = q.first / ENGINE_ATTN_KEYS + gpu_block_y() % p.n_parts;
+    const struct query q = query_of(p, floats, gpu_block(), gpu_block_y() / p->n_parts);
+    int64_t chunk = q.first / ENGINE_ATTN_KEYS + gpu_block_y() % p->n_parts;
     struct sums sum = {0};
-    if (chunk * ENGINE_ATTN_KEYS < q.end) {
-        convert_query(
-            &q, (const float *)(const void *)(p.q.data + q.token * p.q.nb[2] + q.head * p.q.nb[1]));
+    if (!p->float_keys && chunk * ENGINE_ATTN_KEYS < q.end) {
+        convert_query(&q);
         gpu_sync(); /* the query is written */
     }
-    for (; chunk * ENGINE_ATTN_KEYS < q.end; chunk += p.n_parts) {
-        const struct sums next = sums_of(&q, chunk);
-        if (p.sums)
+    for (; chunk * ENGINE_ATTN_KEYS < q.end; chunk += p->n_parts) {
+        const struct sums next = floats ? float_sums(&q, chunk) : code_sums(&q, chunk);
+        if (p->sums)
             store(&q, chunk, &next);
         else
-            merge(&sum, &next);
+            merge(&q, &sum, &next);
     }
-    if (!p.sums) write_result(&q, sum);
+    if (!p->sums) write_result(&q, sum);
+}
+
+QUANT_INLINE void merge_chunks(const struct engine_gpu_attention *p, bool floats)
+{
+    const struct query q = query_of(p, floats, gpu_block(), gpu_block_y());
+    struct sums sum = {0};
+    for (int64_t chunk = q.first / ENGINE_ATTN_KEYS; chunk * ENGINE_ATTN_KEYS < q.end; chunk++) {
+        const struct sums next = load(&q, chunk);
+        merge(&q, &sum, &next);
+    }
+    write_result(&q, sum);
+}
+
+GPU_KERNEL(engine_gpu_attention, engine_gpu_attention)
+{
+    attend(&p, false);
 }
 
 GPU_KERNEL(engine_gpu_attention_merge, engine_gpu_attention)
 {
-    const struct query q = query_of(&p, gpu_block(), gpu_block_y());
-    struct sums sum = {0};
-    for (int64_t chunk = q.first / ENGINE_ATTN_KEYS; chunk * ENGINE_ATTN_KEYS < q.end; chunk++) {
-        const struct sums next = load(&q, chunk);
-        merge(&sum, &next);
-    }
-    write_result(&q, sum);
+    merge_chunks(&p, false);
+}
+
+GPU_KERNEL(engine_gpu_attention_floats, engine_gpu_attention)
+{
+    attend(&p, true);
+}
+
+GPU_KERNEL(engine_gpu_attention_floats_merge, engine_gpu_attention)
+{
+    merge_chunks(&p, true);
 }

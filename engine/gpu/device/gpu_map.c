@@ -7,13 +7,19 @@ static float softcap(float a, float x)
     return fmaf(v_tanh(fmaf(a, 1.0f / x, 0.0f)), x, 0.0f);
 }
 
-static float row_element(const struct engine_gpu_map *p, struct engine_gpu_index at)
+/* The number of the row that ids have for a row. */
+static int32_t id_of(const struct engine_gpu_tensor *ids, const struct engine_gpu_index *at)
 {
-    const struct engine_gpu_index of = {{at.i[1], at.i[2], at.i[3], 0}};
-    const int32_t row = *(const int32_t *)(const void *)gpu_at(&p->b, &of);
-    if (row < 0 || row >= p->a.ne[1]) return v_of_bits(0x7fc00000);
+    const struct engine_gpu_index of = {{at->i[1], at->i[2], at->i[3], 0}};
+    return *(const int32_t *)(const void *)gpu_at(ids, &of);
+}
+
+static uint32_t row_element(const struct engine_gpu_map *p, struct engine_gpu_index at)
+{
+    const int32_t row = id_of(&p->b, &at);
+    if (row < 0 || row >= p->a.ne[1]) return p->f == ENGINE_GPU_GET_ROWS ? 0x7fc00000 : ~0u;
     at.i[1] = row;
-    return gpu_float(&p->a, &at);
+    return *(const uint32_t *)(const void *)gpu_at(&p->a, &at);
 }
 
 /* An element of a, which b may follow along a dimension. */
@@ -53,6 +59,7 @@ static float element(const struct engine_gpu_map *p, float a, float b)
     case ENGINE_GPU_COPY:
     case ENGINE_GPU_CONCAT:
     case ENGINE_GPU_GET_ROWS:
+    case ENGINE_GPU_GET_NUMBERS:
         break;
     }
     return 0.0f;
@@ -70,15 +77,40 @@ GPU_KERNEL(engine_gpu_map, engine_gpu_map)
     }
     const struct engine_gpu_index at = gpu_index(&p.out, n);
     float *out = (float *)(void *)gpu_at(&p.out, &at);
-    if (p.f == ENGINE_GPU_GET_ROWS) {
-        *out = row_element(&p, at);
+    if (p.f >= ENGINE_GPU_GET_ROWS) {
+        *(uint32_t *)(void *)out = row_element(&p, at);
         return;
     }
-    if (p.f == ENGINE_GPU_CONCAT || p.f == ENGINE_GPU_COPY) {
+    if (p.f >= ENGINE_GPU_COPY) {
         *(uint32_t *)(void *)out = joined(&p, at);
         return;
     }
     *out = element(&p, gpu_float(&p.a, &at), p.b.data ? gpu_float(&p.b, &at) : 0.0f);
+}
+
+/* Whether a later row of the same plane has the id; all lanes of the warp call it. */
+static bool is_later(const struct engine_gpu_set_rows *p, struct engine_gpu_index at, int32_t id)
+{
+    uint32_t found = 0;
+    for (at.i[1] += 1 + gpu_lane(); at.i[1] < p->a.ne[1]; at.i[1] += GPU_WARP)
+        found |= id_of(&p->ids, &at) == id;
+    for (int mask = GPU_WARP / 2; mask; mask /= 2) found |= gpu_shuffle_xor(found, mask);
+    return found;
+}
+
+GPU_KERNEL(engine_gpu_set_rows, engine_gpu_set_rows)
+{
+    const int64_t row = gpu_warp_of_grid(), n = p.a.ne[0];
+    if (row >= engine_gpu_rows(&p.a)) return;
+    struct engine_gpu_index at = gpu_index(&p.a, row * n);
+    const int32_t id = id_of(&p.ids, &at);
+    if (id < 0 || id >= p.table.ne[1] || is_later(&p, at, id)) return;
+    struct engine_gpu_index to = at;
+    to.i[1] = id;
+    for (int64_t i = gpu_lane(); i < n; i += GPU_WARP) {
+        at.i[0] = to.i[0] = i;
+        *(float *)(void *)gpu_at(&p.table, &to) = gpu_float(&p.a, &at);
+    }
 }
 
 /* Rotates the pair of an element, and returns the element. */

@@ -38,8 +38,9 @@ enum engine_gpu_map_f {
     ENGINE_GPU_GLU_CLAMP, /* unary(min(a, x)) * (clamp(b, -x, x) + y) */
     ENGINE_GPU_CLEAR,     /* b == 0 ? 0 : a */
     ENGINE_GPU_COPY,
-    ENGINE_GPU_CONCAT,  /* a, then b, along dimension dim */
-    ENGINE_GPU_GET_ROWS /* row number b, int32, of a; NaN if there is none */
+    ENGINE_GPU_CONCAT,     /* a, then b, along dimension dim */
+    ENGINE_GPU_GET_ROWS,   /* row number b, int32, of a; NaN if there is none */
+    ENGINE_GPU_GET_NUMBERS /* of int32: -1 if there is none */
 };
 struct engine_gpu_map {
     struct engine_gpu_tensor out, a, b;
@@ -48,6 +49,13 @@ struct engine_gpu_map {
     int dim;
     float x, y;
     bool plain; /* out, a and b (if any) have the same shape and no gaps */
+};
+
+/* engine_gpu_set_rows: copies row r of a[..][T][E] to row ids[r] of the table of floats, if it has
+ * one, each by a warp; of rows with the same id, the last. Grid: x: engine_gpu_row_blocks(rows of
+ * a); ENGINE_GPU_THREADS threads. */
+struct engine_gpu_set_rows {
+    struct engine_gpu_tensor table, a, ids;
 };
 
 /* engine_gpu_norm: a row for each warp. Grid: x: engine_gpu_row_blocks(rows of out);
@@ -137,11 +145,13 @@ struct engine_gpu_set_kv {
 /* engine_gpu_attention: attention over a cache of int16 groups, a query row for n_parts blocks.
  * Grid: x: heads, y: tokens * n_parts; ENGINE_GPU_ATTENTION_THREADS threads; shared memory: struct
  * engine_gpu_attention_memory. With several parts engine_gpu_attention_merge makes the result of
- * the sums of chunks; its grid: x: heads, y: tokens. */
+ * the sums of chunks; its grid: x: heads, y: tokens. engine_gpu_attention_floats and
+ * engine_gpu_attention_floats_merge: over values of floats. */
 struct engine_gpu_attention {
     struct engine_gpu_tensor out, q, k, v, ranges, tables, sinks, relative;
     int64_t n_slots;
-    float scale;   /* of scores, if direct in units of powers of two */
+    float scale;     /* of scores, if direct in units of powers of two */
+    bool float_keys; /* keys are floats */
     bool direct;   /* scores are used as they are: the next two are off, and there is no relative */
     float softcap; /* 0: off */
     int32_t n_parts, n_chunks; /* chunks of a table */
@@ -154,10 +164,53 @@ struct engine_gpu_attention_memory {
     int64_t value_at[ENGINE_GPU_ATTENTION_THREADS]; /* bytes from v to element 0 of each key of the
                                                        chunk */
     int16_t code[ENGINE_GPU_ATTENTION_THREADS];     /* of its weight */
+    float weight[ENGINE_GPU_ATTENTION_THREADS];     /* of values that are floats */
     float lane[ENGINE_GPU_ATTENTION_SUBS][16];      /* sums of weights */
     float c[ENGINE_GPU_ATTENTION_SUBS];
     float query_scale, sum;
     int32_t value[]; /* [sub-block][dv] sums of codes */
+};
+
+/* engine_gpu_choose_scores: the scores of an indexer, of the tokens from `first` on. Grid: x: the
+ * parts of ENGINE_GPU_ATTENTION_THREADS positions of a table, y: tokens;
+ * ENGINE_GPU_ATTENTION_THREADS threads; shared memory: struct engine_gpu_choose_memory.
+ * engine_gpu_choose_keys: their choice, which overwrites the scores. Grid: x: lists, y: tokens;
+ * ENGINE_GPU_THREADS threads; shared memory: ENGINE_GPU_WARPS int32. */
+struct engine_gpu_choose_keys {
+    struct engine_gpu_tensor out, q, k, ranges, tables, weights, near_ranges, near_tables;
+    struct engine_choose_keys how;
+    bool coded;      /* keys are int16 groups, otherwise floats */
+    int64_t n_slots; /* of k */
+    int64_t first;   /* token */
+    float *scores;   /* [tokens][lists][positions]; q: NULL: none */
+};
+
+struct engine_gpu_choose_memory {
+    int16_t query[ENGINE_GPU_ATTENTION_SIZE];
+    float scale;
+};
+
+/* engine_gpu_compress_keys: out[T][D], an element for each 16 lanes. Grid: x:
+ * engine_gpu_half_blocks(T * D); ENGINE_GPU_THREADS threads. */
+struct engine_gpu_compress_keys {
+    struct engine_gpu_tensor out, rows, ranges, tables, ape;
+    struct engine_compress_keys how;
+};
+
+/* engine_gpu_sinkhorn: matrices a[N][S][S], each by 16 lanes. Grid: x: engine_gpu_half_blocks(N);
+ * ENGINE_GPU_THREADS threads. */
+struct engine_gpu_sinkhorn {
+    struct engine_gpu_tensor out, a;
+    struct engine_sinkhorn how;
+};
+
+/* engine_gpu_roofline: each warp multiplies rounds * ENGINE_GPU_MULTIPLY_CHAINS pairs of matrices
+ * of bytes, 16 x 32 and 32 x 8. Grid: any x; ENGINE_GPU_THREADS threads, each with a number in out.
+ */
+enum { ENGINE_GPU_MULTIPLY_CHAINS = 8 /* independent sums: enough to hide the latency */ };
+struct engine_gpu_roofline {
+    int32_t *out;
+    int rounds;
 };
 
 static inline int64_t engine_gpu_rows(const struct engine_gpu_tensor *t)

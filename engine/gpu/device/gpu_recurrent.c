@@ -7,16 +7,16 @@
 #include "engine/gpu/device/gpu_element.h"
 
 /* A span with tokens out of range removed. */
-struct span {
+struct token_span {
     int64_t first, count, from, to;
     bool has_slots;
 };
 
-static struct span span_of(const struct engine_gpu_recurrent *p, int64_t s, int64_t n_tokens)
+static struct token_span span_of(const struct engine_gpu_recurrent *p, int64_t s, int64_t n_tokens)
 {
     const int32_t *v = (const int32_t *)(const void *)(p->spans.data + s * p->spans.nb[1]);
     const int64_t n_slots = p->table.ne[3];
-    struct span span = {v[0], v[1], v[2], v[3], false};
+    struct token_span span = {v[0], v[1], v[2], v[3], false};
     if (span.first < 0 || span.first > n_tokens || span.count < 0) span.first = span.count = 0;
     if (span.count > n_tokens - span.first) span.count = n_tokens - span.first;
     span.has_slots = span.from >= 0 && span.from < n_slots && span.to >= 0 && span.to < n_slots;
@@ -24,17 +24,18 @@ static struct span span_of(const struct engine_gpu_recurrent *p, int64_t s, int6
 }
 
 /* A row of a source, whose index wraps around. */
-struct row {
+struct source_row {
     const char *at;
     int64_t step;
 };
 
-static struct row row_of(const struct engine_gpu_tensor *t, int64_t i1, int64_t i2)
+static struct source_row row_of(const struct engine_gpu_tensor *t, int64_t i1, int64_t i2)
 {
-    return (struct row){t->data + i1 % t->ne[1] * t->nb[1] + i2 % t->ne[2] * t->nb[2], t->nb[0]};
+    return (struct source_row){t->data + i1 % t->ne[1] * t->nb[1] + i2 % t->ne[2] * t->nb[2],
+                               t->nb[0]};
 }
 
-static float element(struct row row, int64_t i)
+static float element(struct source_row row, int64_t i)
 {
     return *(const float *)(const void *)(row.at + i * row.step);
 }
@@ -42,7 +43,7 @@ static float element(struct row row, int64_t i)
 /* ---- Rows of states ---- */
 
 /* Lane l has the elements l, l + 16 .. of a row of n. */
-struct unit {
+struct state_row {
     const struct engine_gpu_recurrent *p;
     int64_t t, h, row, n;
     float *s;
@@ -51,7 +52,7 @@ struct unit {
 #define EACH_ELEMENT(u, i) for (int64_t i = gpu_lane() % 16; i < (u)->n; i += 16)
 
 /* Updates the row at a token, and returns its output; all lanes call it. */
-typedef float step_of(const struct unit *u);
+typedef float step_of(const struct state_row *u);
 
 /* s * decay of an element: `one` decay for all of them, or one for each. */
 static float decayed(bool one, float s, float decay)
@@ -66,8 +67,8 @@ static inline void run_rows(const struct engine_gpu_recurrent *p,
 {
     const int64_t rows = p->table.ne[1], heads = like->ne[1], unit = gpu_half_of_grid();
     const bool is_in = unit < rows * heads * p->spans.ne[1];
-    const struct span span = span_of(p, is_in ? unit / rows / heads : 0, like->ne[2]);
-    struct unit u = {.p = p, .h = unit / rows % heads, .row = unit % rows};
+    const struct token_span span = span_of(p, is_in ? unit / rows / heads : 0, like->ne[2]);
+    struct state_row u = {.p = p, .h = unit / rows % heads, .row = unit % rows};
     float *const table = (float *)(void *)p->table.data;
     const int64_t n = p->table.ne[0], slot = p->table.ne[2] * rows, row = u.h * rows + u.row;
     const int32_t count = is_in ? (int32_t)span.count : 0;
@@ -88,20 +89,20 @@ static inline void run_rows(const struct engine_gpu_recurrent *p,
     }
 }
 
-static float dot(const struct unit *u, struct row x)
+static float dot(const struct state_row *u, struct source_row x)
 {
     float sum = 0.0f;
     EACH_ELEMENT(u, i) sum = fmaf(element(x, i), u->s[i], sum);
     return gpu_sum_tree(sum);
 }
 
-static float ssm_scan_step(const struct unit *u)
+static float ssm_scan_step(const struct state_row *u)
 {
     const struct engine_gpu_tensor *src = u->p->source;
     const int64_t group = u->h / (u->p->table.ne[2] / src[3].ne[1]);
     const float d = v_softplus(element(row_of(&src[1], u->t, 0), u->h));
     const float xd = element(row_of(&src[0], u->h, u->t), u->row) * d;
-    const struct row a = row_of(&src[2], u->h, 0), b = row_of(&src[3], group, u->t);
+    const struct source_row a = row_of(&src[2], u->h, 0), b = row_of(&src[3], group, u->t);
     const bool one = src[2].ne[0] == 1;
     EACH_ELEMENT(u, i)
     {
@@ -116,11 +117,11 @@ GPU_KERNEL(engine_gpu_ssm_scan, engine_gpu_recurrent)
     run_rows(&p, &p.source[0], ssm_scan_step);
 }
 
-static float wkv7_step(const struct unit *u)
+static float wkv7_step(const struct state_row *u)
 {
     const struct engine_gpu_tensor *src = u->p->source;
-    const struct row decay = row_of(&src[1], u->h, u->t), k = row_of(&src[2], u->h, u->t),
-                     b = row_of(&src[5], u->h, u->t);
+    const struct source_row decay = row_of(&src[1], u->h, u->t), k = row_of(&src[2], u->h, u->t),
+                            b = row_of(&src[5], u->h, u->t);
     const float v = element(row_of(&src[3], u->h, u->t), u->row);
     const float sum = dot(u, row_of(&src[4], u->h, u->t));
     EACH_ELEMENT(u, i)
@@ -136,11 +137,11 @@ GPU_KERNEL(engine_gpu_wkv7, engine_gpu_recurrent)
     run_rows(&p, &p.source[0], wkv7_step);
 }
 
-static float gated_delta_step(const struct unit *u)
+static float gated_delta_step(const struct state_row *u)
 {
     const struct engine_gpu_tensor *src = u->p->source;
     const int64_t head = u->h % src[0].ne[1];
-    const struct row k = row_of(&src[1], head, u->t), gate = row_of(&src[3], u->h, u->t);
+    const struct source_row k = row_of(&src[1], head, u->t), gate = row_of(&src[3], u->h, u->t);
     const bool one = src[3].ne[0] == 1;
     EACH_ELEMENT(u, i) u->s[i] = decayed(one, u->s[i], v_exp(element(gate, one ? 0 : i)));
     const float v = element(row_of(&src[2], u->h, u->t), u->row);
@@ -159,8 +160,8 @@ GPU_KERNEL(engine_gpu_gated_delta, engine_gpu_recurrent)
 /* The dot of bonus * k with r; all lanes call it. */
 static float bonus_of(const struct engine_gpu_recurrent *p, int64_t h, int64_t t)
 {
-    const struct row k = row_of(&p->source[0], h, t), r = row_of(&p->source[2], h, t),
-                     bonus = row_of(&p->source[3], h, 0);
+    const struct source_row k = row_of(&p->source[0], h, t), r = row_of(&p->source[2], h, t),
+                            bonus = row_of(&p->source[3], h, 0);
     float sum = 0.0f;
     for (int64_t i = gpu_lane() % 16; i < p->table.ne[0]; i += 16)
         sum = fmaf(element(bonus, i) * element(k, i), element(r, i), sum);
@@ -172,8 +173,8 @@ static float wkv6_column(const struct engine_gpu_recurrent *p, int64_t h, int64_
                          float *state)
 {
     const int64_t n = p->table.ne[0];
-    const struct row k = row_of(&p->source[0], h, t), r = row_of(&p->source[2], h, t),
-                     decay = row_of(&p->source[4], h, t);
+    const struct source_row k = row_of(&p->source[0], h, t), r = row_of(&p->source[2], h, t),
+                            decay = row_of(&p->source[4], h, t);
     const float v = element(row_of(&p->source[1], h, t), column);
     float out = 0.0f;
     for (int64_t i = 0; i < n; i++) {
@@ -191,7 +192,7 @@ GPU_KERNEL(engine_gpu_wkv6, engine_gpu_recurrent)
     const int64_t warp = gpu_warp_of_grid(), h = warp / warps % heads;
     const int64_t column = warp % warps * GPU_WARP + gpu_lane();
     if (warp >= warps * heads * p.spans.ne[1]) return;
-    const struct span span = span_of(&p, warp / warps / heads, p.source[0].ne[2]);
+    const struct token_span span = span_of(&p, warp / warps / heads, p.source[0].ne[2]);
     float *const table = (float *)(void *)p.table.data;
     float *const state = table + (span.to * heads + h) * n * n;
     for (int64_t i = 0; span.has_slots && column < n && i < n; i++)
@@ -210,7 +211,7 @@ GPU_KERNEL(engine_gpu_wkv6, engine_gpu_recurrent)
 /* ---- ssm_conv: a thread for each channel of a span ---- */
 
 /* Input i of a channel: of one of the tokens before the span, or of a token of it. */
-static float conv_input(const struct engine_gpu_recurrent *p, const struct span *span,
+static float conv_input(const struct engine_gpu_recurrent *p, const struct token_span *span,
                         int64_t channel, int64_t i)
 {
     const int64_t kept = p->table.ne[1];
@@ -224,7 +225,7 @@ GPU_KERNEL(engine_gpu_ssm_conv, engine_gpu_recurrent)
     const int64_t channels = p.table.ne[0], kept = p.table.ne[1], n = gpu_thread_of_grid();
     const int64_t channel = n % channels;
     if (n >= channels * p.spans.ne[1]) return;
-    const struct span span = span_of(&p, n / channels, p.out.ne[1]);
+    const struct token_span span = span_of(&p, n / channels, p.out.ne[1]);
     float *out = (float *)(void *)p.out.data + span.first * channels + channel;
     float *after = (float *)(void *)p.table.data + span.to * kept * channels + channel;
     for (int64_t t = 0; t < span.count; t++) {

@@ -1,0 +1,253 @@
+/* quant/encode/vector_fit.c: the search for scales and entries; see quant/encode/vector_fit.h.
+ *
+ * d of the row is first that with which the largest of the sub-blocks' scales is representable.
+ * Each sub-block gets the best of several scales near its root mean square, with the entries found
+ * for it; then d is the best one for all scales and entries, by least squares. */
+#define FIT_TARGET
+#define FIT_BYTES 16
+#include "quant/encode/vector_lanes.inc"
+
+FIT_INLINE void widen(const int8_t *value, lanes *out)
+{
+    for (int l = 0; l < WIDTH; l++) (*out)[l] = value[l];
+}
+
+VECTOR_SEARCH(quant_vector_search_scalar)
+
+/* ---- Books ---- */
+
+enum { MAX_VECTOR = 8, ALL_VALUES = 256, ZERO = 128 };
+
+/* The level of each value, and the ends of the levels: as many values of vectors in each. */
+static void divide_values(struct quant_vectors *book, uint8_t level[ALL_VALUES])
+{
+    int count[ALL_VALUES] = {0}, sum = 0;
+    int8_t v[MAX_VECTOR];
+    for (int e = 0; e < book->n; e++) {
+        book->vector(e, v);
+        for (int i = 0; i < book->len; i++) count[v[i] + ZERO]++;
+    }
+    for (int l = 0; l < book->n_levels; l++) book->low[l] = ALL_VALUES;
+    for (int i = 0; i < ALL_VALUES; i++) {
+        if (!count[i]) continue;
+        const int l = (int)((int64_t)sum * book->n_levels / (book->n * book->len));
+        level[i] = (uint8_t)l;
+        if ((float)(i - ZERO) < book->low[l]) book->low[l] = (float)(i - ZERO);
+        book->high[l] = (float)(i - ZERO);
+        sum += count[i];
+    }
+}
+
+static int cell_of(const struct quant_vectors *book, const uint8_t level[ALL_VALUES],
+                   const int8_t *v)
+{
+    int half[2] = {0};
+    for (int i = book->len - 1; i >= 0; i--) {
+        int *to = &half[i >= book->len / 2];
+        *to = *to * book->n_levels + level[v[i] + ZERO];
+    }
+    return half[0] * book->n_halves + half[1];
+}
+
+void quant_vectors_fill(struct quant_vectors *book)
+{
+    uint32_t next[VECTOR_HALVES * VECTOR_HALVES];
+    uint8_t level[ALL_VALUES] = {0};
+    int8_t v[MAX_VECTOR];
+    const int cells = book->n_halves * book->n_halves, stride = book->n + VECTOR_PADDING;
+    divide_values(book, level);
+    for (int e = 0; e < book->n; e++) {
+        book->vector(e, v);
+        book->first[cell_of(book, level, v) + 1]++;
+    }
+    for (int c = 0; c < cells; c++) {
+        book->first[c + 1] += book->first[c];
+        next[c] = book->first[c];
+    }
+    for (int e = 0; e < stride; e++) { /* the padding repeats a vector */
+        const int entry = e < book->n ? e : 0;
+        book->vector(entry, v);
+        const uint32_t at = e < book->n ? next[cell_of(book, level, v)]++ : (uint32_t)e;
+        book->entry[at] = (uint16_t)entry;
+        for (int i = 0; i < book->len; i++) book->value[i * stride + (int)at] = v[i];
+    }
+}
+
+/* ---- Sub-blocks ---- */
+
+enum { SUB_LEN = FIT_LEN / VECTOR_SUBS };
+
+/* A super-block: elements (magnitudes, if the form has them) and weights. */
+struct elements {
+    float x[FIT_LEN], w[FIT_LEN];
+    float unit; /* of the weights */
+};
+
+static bool prepare_elements(const struct quant_vector_form *form, const float *in,
+                             const float *importance, struct elements *e, uint8_t *sign)
+{
+    if (!quant_fit_prepare(FIT_LEN, in, importance, false, e->x, e->w)) return false;
+    e->unit = importance ? 0.0f : 1.0f;
+    for (int i = 0; importance && i < FIT_LEN; i++)
+        if (importance[i] > e->unit && importance[i] < INFINITY) e->unit = importance[i];
+    for (int i = 0; form->magnitudes && i < FIT_LEN; i++) {
+        if (e->x[i] < 0.0f) sign[i % 32] |= (uint8_t)(1 << i / 32);
+        e->x[i] = fabsf(e->x[i]);
+    }
+    return true;
+}
+
+static int scale_at(const struct quant_vector_form *form, int number)
+{
+    return form->scales ? form->scales[number] : form->first_scale + number;
+}
+
+/* The number of the scale nearest to `exact` with its sign; 0 has either. -1: none. */
+static int nearest_scale(const struct quant_vector_form *form, float exact)
+{
+    int nearest = -1;
+    float least = INFINITY;
+    for (int i = 0; i < form->n_scales; i++) {
+        const float scale = (float)scale_at(form, i), far = fabsf(scale - exact);
+        if (scale * exact < 0.0f || !(far < least)) continue;
+        least = far;
+        nearest = i;
+    }
+    return nearest;
+}
+
+/* The scale of sub-block s around which scales are tried. */
+static float middle_scale(const struct quant_vector_form *form, const struct elements *e, int s)
+{
+    float wxx = 0.0f, w = 0.0f;
+    for (int i = s * SUB_LEN; i < (s + 1) * SUB_LEN; i++) {
+        wxx += e->w[i] * (e->x[i] * e->x[i]);
+        w += e->w[i];
+    }
+    return sqrtf(wxx / w) / form->center;
+}
+
+/* The choice for a sub-block. */
+struct choice {
+    float error;
+    int scale, book;
+    uint16_t entry[SUB_LEN / 2];
+};
+
+/* Replaces *best by the entries found for a scale if these are better. */
+static void try_scale(const struct quant_search *search, const struct quant_vector_form *form,
+                      const struct elements *e, int s, float d, int number, int book_number,
+                      struct choice *best)
+{
+    const struct quant_vectors *const book = form->book[book_number];
+    struct choice c = {.scale = number, .book = book_number};
+    const float scale = d * (float)scale_at(form, number), inverse = quant_fit_inverse(scale);
+    const float square = scale * scale;
+    for (int g = 0; inverse != 0.0f && g < SUB_LEN / book->len; g++) {
+        const int first = s * SUB_LEN + g * book->len;
+        float x[MAX_VECTOR], limit = INFINITY;
+        for (int i = 0; i < book->len; i++) x[i] = e->x[first + i] * inverse;
+        if (best->error < INFINITY) limit = (best->error - c.error) * quant_fit_inverse(square);
+        c.error += square * search->vector(book, x, e->w + first, limit, &c.entry[g]);
+        if (!(c.error < best->error)) return;
+    }
+    for (int i = s * SUB_LEN; inverse == 0.0f && i < (s + 1) * SUB_LEN; i++)
+        c.error += e->w[i] * (e->x[i] * e->x[i]);
+    if (c.error < best->error) *best = c;
+}
+
+static void choose(const struct quant_search *search, const struct quant_vector_form *form,
+                   const struct elements *e, int s, float d, struct choice *best)
+{
+    const float middle = middle_scale(form, e, s) * quant_fit_inverse(d);
+    *best = (struct choice){.error = INFINITY, .scale = nearest_scale(form, 0.0f)};
+    for (int book = 0; book < 2 && form->book[book]; book++)
+        for (int sign = 1; sign >= -1; sign -= 2) {
+            int last = -1;
+            float exact = middle * (float)sign;
+            for (int i = 1; i < form->n_trials; i += 2) exact /= form->ratio;
+            for (int i = 0; i < form->n_trials; i++, exact *= form->ratio) {
+                const int number = nearest_scale(form, exact);
+                if (number >= 0 && number != last)
+                    try_scale(search, form, e, s, d, number, book, best);
+                last = number;
+            }
+        }
+}
+
+/* Adds the sums whose quotient is the best d. */
+static void add_sums(const struct quant_vector_form *form, const struct elements *e, int s,
+                     const struct choice *c, float *up, float *down)
+{
+    const struct quant_vectors *const book = form->book[c->book];
+    float xv = 0.0f, vv = 0.0f;
+    int8_t v[MAX_VECTOR];
+    for (int i = 0; i < SUB_LEN; i++) {
+        if (i % book->len == 0) book->vector(c->entry[i / book->len], v);
+        const float value = (float)(v[i % book->len] * scale_at(form, c->scale));
+        xv += e->w[s * SUB_LEN + i] * e->x[s * SUB_LEN + i] * value;
+        vv += e->w[s * SUB_LEN + i] * value * value;
+    }
+    *up += e->unit * xv;
+    *down += e->unit * vv;
+}
+
+/* ---- Rows ---- */
+
+static float round_d(const struct quant_vector_form *form, float d)
+{
+    return form->header_bytes == 2 ? quant_f16_to_f32(quant_fit_half(d)) : d;
+}
+
+static void put_d(const struct quant_vector_form *form, float d, void *row)
+{
+    const uint16_t half = d == d ? quant_fit_half(d) : FIT_NAN;
+    memcpy(row, form->header_bytes == 2 ? (const void *)&half : &d, form->header_bytes);
+}
+
+/* d with which the largest scale of the row is representable; NaN if an element is not finite. */
+static float first_d(const struct quant_vector_form *form, int64_t k, const float *in,
+                     const float *importance)
+{
+    float largest = 0.0f;
+    struct elements e;
+    struct quant_vector_fit fit;
+    for (int64_t b = 0; b < k; b += FIT_LEN) {
+        if (!prepare_elements(form, in + b, importance ? importance + b : NULL, &e, fit.sign))
+            return NAN;
+        for (int s = 0; s < VECTOR_SUBS; s++) {
+            const float scale = middle_scale(form, &e, s);
+            if (scale > largest) largest = scale;
+        }
+    }
+    return largest / (float)scale_at(form, form->n_scales - 1);
+}
+
+void quant_vector_encode(const struct quant_search *search, const struct quant_vector_form *form,
+                         int64_t k, const float *in, const float *importance, void *row)
+{
+    char *out = (char *)row + form->header_bytes;
+    float d = first_d(form, k, in, importance), up = 0.0f, down = 0.0f;
+    memset(out, 0, (size_t)(k / FIT_LEN) * form->block_bytes);
+    put_d(form, d, row);
+    if (d != d) return;
+    d = round_d(form, d);
+    for (int i = 0; i < 2 && form->book[i]; i++)
+        pthread_once(&form->book[i]->once, form->book[i]->fill);
+    for (int64_t b = 0; b < k; b += FIT_LEN, out += form->block_bytes) {
+        struct elements e;
+        struct quant_vector_fit fit = {0};
+        prepare_elements(form, in + b, importance ? importance + b : NULL, &e, fit.sign);
+        for (int s = 0; s < VECTOR_SUBS; s++) {
+            const int groups = SUB_LEN / form->book[0]->len;
+            struct choice c;
+            choose(search, form, &e, s, d, &c);
+            add_sums(form, &e, s, &c, &up, &down);
+            fit.scale[s] = (uint8_t)c.scale;
+            fit.book[s] = (uint8_t)c.book;
+            memcpy(fit.entry + s * groups, c.entry, (size_t)groups * sizeof *c.entry);
+        }
+        form->pack(&fit, out);
+    }
+    if (down > 0.0f && up > 0.0f) put_d(form, up / down, row);
+}
