@@ -28,7 +28,6 @@ out_like '"tokens":0'
 infer run --raw -m "$work/m.gguf" hello -n 8 --stop z
 status 0
 out ''
-
 run --draft off
 [ "$(ids)" = "$one" ] || bad "--draft off: status $code, $(ids), not $one"
 
