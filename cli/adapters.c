@@ -26,13 +26,13 @@ static void cut_scale(const char *text, size_t *n, float *scale)
 static void cut_range(const char *text, size_t *n, uint32_t *first, uint32_t *last)
 {
     const char *colon = base_find_last(text, ':', *n);
-    unsigned long from, to;
+    char from[8], to[8];
     int used = 0;
-    if (!colon || colon == text || sscanf(colon + 1, "%6lu-%6lu%n", &from, &to, &used) != 2 ||
+    if (!colon || colon == text || sscanf(colon + 1, "%6[0-9]-%6[0-9]%n", from, to, &used) != 2 ||
         colon + 1 + used != text + *n)
         return;
-    *first = (uint32_t)from;
-    *last = (uint32_t)to;
+    *first = (uint32_t)strtoul(from, NULL, 10);
+    *last = (uint32_t)strtoul(to, NULL, 10);
     *n = (size_t)(colon - text);
 }
 
@@ -44,6 +44,9 @@ static bool parse(const char *text, bool is_vector, struct cli_adapter *a, struc
         if (is_vector) cut_range(text, &n, &a->first, &a->last);
         cut_scale(text, &n, &a->scale);
     }
+    if (a->first > a->last)
+        return base_fail_at(err, BASE_USAGE, text, -1, "no layer is in the range %u to %u",
+                            a->first, a->last);
     a->path = strndup(text, n);
     return a->path || base_fail(err, BASE_NO_MEMORY, "not enough memory");
 }

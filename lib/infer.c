@@ -274,7 +274,8 @@ void infer_sampler_accept(struct infer_sampler *s, int32_t id)
 int32_t infer_sampler_choose(struct infer_sampler *s, const float *logits, struct infer_error *err)
 {
     struct base_error why = BASE_ERROR_INIT;
-    const int32_t id = sample_next(s->sampler, logits, &why);
+    const int32_t id = logits ? sample_next(s->sampler, logits, &why) : -1;
+    if (!logits) base_fail(&why, BASE_USAGE, "no logits: the session has no tokens");
     report(id >= 0, &why, err);
     return id;
 }

@@ -103,7 +103,8 @@ struct infer_sampler *infer_sampler_open(const struct infer_model *model, const 
 void infer_sampler_close(struct infer_sampler *sampler); /* accepts NULL */
 void infer_sampler_accept(struct infer_sampler *sampler,
                           int32_t id); /* a token of the text so far */
-/* Chooses a token by logits[n_vocab]; -1 after an error. It does not accept it. */
+/* Chooses a token by logits[n_vocab]; -1 after an error, also without logits. It does not accept
+ * it. */
 int32_t infer_sampler_choose(struct infer_sampler *sampler, const float *logits,
                              struct infer_error *err);
 

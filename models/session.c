@@ -592,7 +592,7 @@ static bool eval_tokens(struct model_session *s, const struct model_token *token
 static bool check_id(const struct model_session *s, int32_t id, struct base_error *err)
 {
     if (id >= 0 && (uint32_t)id < s->m->params.n_vocab) return true;
-    return base_fail(err, BASE_FAILED, "token id %d is outside the vocabulary of %u", id,
+    return base_fail(err, BASE_USAGE, "token id %d is outside the vocabulary of %u", id,
                      s->m->params.n_vocab);
 }
 

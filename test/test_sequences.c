@@ -375,7 +375,7 @@ static void a_refused_batch_changes_nothing(void **state)
     err = (struct base_error)BASE_ERROR_INIT;
     tokens[1] = (struct model_token){.id = N_VOCAB, .seq = 1};
     assert_false(model_eval_batch(w->many, tokens, 2, NULL, NULL, &err));
-    assert_int_equal(err.code, BASE_FAILED);
+    assert_int_equal(err.code, BASE_USAGE);
     err = (struct base_error)BASE_ERROR_INIT;
     for (int i = 0; i <= N_CTX; i++) tokens[i] = (struct model_token){.id = 1, .seq = 2};
     assert_false(model_eval_batch(w->many, tokens, N_CTX + 1, NULL, NULL, &err));

@@ -307,6 +307,9 @@ PYTHON
     equal "$got" "$steered"
     answer $m -p "$long" --control-vector "$work/v.gguf:2-7"
     equal "$got" "$base"
+    usage 'v.gguf:1:3-2: no layer is in the range 3 to 2' run $m -p x --control-vector "$work/v.gguf:1:3-2"
+    infer run $m -p x --control-vector "$work/v.gguf:1:-1-2" # no range
+    status 3
     answer $m -p "$long" --control-vector "$work/v.gguf" --cache "$work/cache"
     cached 0
     infer embed $e -p 'one two' --control-vector "$work/v.gguf"
