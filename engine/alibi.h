@@ -3,7 +3,7 @@
 #ifndef ENGINE_ALIBI_H
 #define ENGINE_ALIBI_H
 
-#include "base/math.h"
+#include "base/elementary.h"
 #include <stdint.h>
 
 /* The slope of a head; with n the largest power of two <= n_heads: 2^(-max (head + 1) / n) for head

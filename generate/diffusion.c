@@ -1,6 +1,6 @@
 /* generate/diffusion.c: see generate/diffusion.h. */
 #include "generate/diffusion.h"
-#include "base/math.h"
+#include "base/elementary.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * inputs and runs it. The graph ends with logits; with those of many tokens (perplexity) it ends
  * with hidden states, and a graph of the output product reads a few rows of them at a time, because
  * all logits of a batch can be larger than the model. */
-#include "base/math.h"
+#include "base/elementary.h"
 #include "engine/cpu/cpu_device.h"
 #include "models/internal.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* sample/draw.c: draws one id at the end of the chain: from the distribution, or by a rule that
  * changes it (mirostat 1 and 2, adaptive-p). Formulas: docs/sampling.md. */
-#include "base/math.h"
+#include "base/elementary.h"
 #include "sample/chain.h"
 #include <math.h>
 

@@ -8,7 +8,7 @@
  * contains a whole breaker has no penalty.
  *
  * The Z-algorithm over the reversed history computes the lengths in linear time. */
-#include "base/math.h"
+#include "base/elementary.h"
 #include "sample/chain.h"
 #include <float.h>
 #include <stdlib.h>

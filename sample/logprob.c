@@ -2,7 +2,7 @@
  *
  * One pass over the vocabulary collects the best ids, sorted, in the caller's array; a second pass
  * sums the weights. Errors of the logarithms are below 1e-6. */
-#include "base/math.h"
+#include "base/elementary.h"
 #include "sample/block.h"
 #include "sample/sample.h"
 #include <float.h>

@@ -3,7 +3,7 @@
  * In blocks of a vocabulary weights are float (relative error below 1e-6), the sum of a block is
  * float in a fixed order, and the sum of blocks is double. In lists sums are double, and so are
  * weights unless the list is long. */
-#include "base/math.h"
+#include "base/elementary.h"
 #include "sample/set.h"
 #include <float.h>
 #include <math.h>

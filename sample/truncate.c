@@ -3,7 +3,7 @@
  *
  * Each rule works on an uncut vocabulary without sorting it: it finds a threshold and removes the
  * candidates below. Sources of the formulas: docs/sampling.md. */
-#include "base/math.h"
+#include "base/elementary.h"
 #include "sample/chain.h"
 #include <math.h>
 #include <string.h>

@@ -8,7 +8,7 @@
  * Qwen 4 (2026): HI heads choose blocks of r positions for all key heads, by the sum over h of
  * max(iq_h . ik_j, 0) for the key ik of a complete block, N(mean of W_ik x), rotated at its first
  * position; the positions after the last complete block are attended to in any case. */
-#include "base/math.h"
+#include "base/elementary.h"
 #include "models/block/blocks.h"
 #include <math.h>
 

@@ -16,7 +16,7 @@
  * With a ratio of 4 v and s have 2 D numbers and blocks overlap (engine_compress_keys), and an
  * indexer chooses the blocks, as block_mla.c describes: its queries are W_iqb c, its keys are
  * compressed keys of DI elements. Layers with blocks have a RoPE base of their own. */
-#include "base/math.h"
+#include "base/elementary.h"
 #include "models/block/blocks.h"
 #include <math.h>
 

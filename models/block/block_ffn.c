@@ -1,5 +1,5 @@
 /* models/block/block_ffn.c: the feed-forward network. See models/block/blocks.h. */
-#include "base/math.h"
+#include "base/elementary.h"
 #include "models/block/blocks.h"
 #include <math.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  *     l_h = 2^(-8 (h + 1) / H) (1 - i / (L - 1) + 10^-5) in layer i
  *
  * It is a selective scan whose step is 1. */
-#include "base/math.h"
+#include "base/elementary.h"
 #include "models/block/blocks.h"
 #include <math.h>
 

@@ -23,7 +23,7 @@
  * GLM-5 Next (2026): no element rotates (R = 0), and the keys of the indexer are those of complete
  * blocks of attention.indexer.kpool positions: sum over j of softmax(W_g x_j + ape_j) ik_j, channel
  * by channel. The positions after the last complete block are attended to in any case. */
-#include "base/math.h"
+#include "base/elementary.h"
 #include "models/block/blocks.h"
 #include <math.h>
 

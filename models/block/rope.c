@@ -1,6 +1,6 @@
 /* models/block/rope.c: reads rotary position embeddings from the metadata. See
  * models/block/blocks.h. */
-#include "base/math.h"
+#include "base/elementary.h"
 #include "models/block/blocks.h"
 #include "models/model.h"
 #include <math.h>

@@ -1,5 +1,5 @@
 /* models/state/history.c: see models/state/history.h. */
-#include "base/math.h"
+#include "base/elementary.h"
 #include "base/size.h"
 #include "models/state/state.h"
 #include <math.h>

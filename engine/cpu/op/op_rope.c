@@ -15,7 +15,7 @@
  *     cos, sin  = (float)(base_cos(theta) * magnitude), (float)(sin(theta) * magnitude), inverse: of
  *                 -theta
  * Rotation: engine_vec.rotate, in float. */
-#include "base/math.h"
+#include "base/elementary.h"
 #include "engine/cpu/op/op_rows.h"
 #include "engine/ops.h"
 #include <math.h>

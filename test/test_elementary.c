@@ -1,8 +1,8 @@
-/* test/test_math.c: the functions of base/math.h are exact nearly to the last bit, and have the
- * same bits everywhere. */
+/* test/test_elementary.c: the functions of base/elementary.h are exact nearly to the last bit, and
+ * have the same bits everywhere. */
 #include "test/support.h"
 
-#include "base/math.h"
+#include "base/elementary.h"
 #include "test/support_random.h"
 #include <math.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-/* base/math.h: functions of doubles whose bits do not depend on the C library.
+/* base/elementary.h: functions of doubles whose bits do not depend on the C library.
  *
  * They use only +, -, *, / of IEEE doubles and fmod, which is exact, in a fixed order, so that the
  * result is the same on every system. Errors are below one unit in the last place, of base_pow
  * below 2 if |exponent| <= 4, and of base_exp and base_log below 4. */
-#ifndef BASE_MATH_H
-#define BASE_MATH_H
+#ifndef BASE_ELEMENTARY_H
+#define BASE_ELEMENTARY_H
 
 double base_exp(double x); /* 0 below the normal numbers (x <= -708), infinity above 709 */
 double base_log(double x); /* -infinity for 0 and subnormal numbers */

@@ -1,5 +1,5 @@
-/* base/math.c: elementary functions by polynomials. See math.h. */
-#include "base/math.h"
+/* base/elementary.c: elementary functions by polynomials. See elementary.h. */
+#include "base/elementary.h"
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
