@@ -86,7 +86,7 @@ struct elements {
 static bool prepare_elements(const struct quant_vector_form *form, const float *in,
                              const float *importance, struct elements *e, uint8_t *sign)
 {
-    if (!quant_fit_prepare(FIT_LEN, in, importance, false, e->x, e->w)) return false;
+    if (!quant_fit_prepare(FIT_LEN, in, importance, true, e->x, e->w)) return false;
     e->unit = importance ? 0.0f : 1.0f;
     for (int i = 0; importance && i < FIT_LEN; i++)
         if (importance[i] > e->unit && importance[i] < INFINITY) e->unit = importance[i];
@@ -116,15 +116,27 @@ static int nearest_scale(const struct quant_vector_form *form, float exact)
     return nearest;
 }
 
-/* The scale of sub-block s around which scales are tried. */
-static float middle_scale(const struct quant_vector_form *form, const struct elements *e, int s)
+/* Scales are tried in a range at least this wide. d is such that this part of the largest scale of
+ * a row is representable: smaller ones then are denser. */
+#define MIN_RANGE 1.8f
+#define PART      0.75f
+
+/* The scales between which those of sub-block s are tried. */
+struct range {
+    float low, high;
+};
+
+static struct range find_range(const struct quant_vector_form *form, const struct elements *e,
+                               int s)
 {
-    float wxx = 0.0f, w = 0.0f;
+    float wxx = 0.0f, w = 0.0f, largest = 0.0f;
     for (int i = s * SUB_LEN; i < (s + 1) * SUB_LEN; i++) {
         wxx += e->w[i] * (e->x[i] * e->x[i]);
         w += e->w[i];
+        if (fabsf(e->x[i]) > largest) largest = fabsf(e->x[i]);
     }
-    return sqrtf(wxx / w) / form->center;
+    const float low = sqrtf(wxx / w) / form->low, high = largest / form->high;
+    return (struct range){low, high > low * MIN_RANGE ? high : low * MIN_RANGE};
 }
 
 /* The choice for a sub-block. */
@@ -159,14 +171,15 @@ static void try_scale(const struct quant_search *search, const struct quant_vect
 static void choose(const struct quant_search *search, const struct quant_vector_form *form,
                    const struct elements *e, int s, float d, struct choice *best)
 {
-    const float middle = middle_scale(form, e, s) * quant_fit_inverse(d);
+    const struct range range = find_range(form, e, s);
+    const float inverse = quant_fit_inverse(d);
+    const float step = (range.high - range.low) / (float)(form->n_trials - 1);
     *best = (struct choice){.error = INFINITY, .scale = nearest_scale(form, 0.0f)};
     for (int book = 0; book < 2 && form->book[book]; book++)
         for (int sign = 1; sign >= -1; sign -= 2) {
             int last = -1;
-            float exact = middle * (float)sign;
-            for (int i = 1; i < form->n_trials; i += 2) exact /= form->ratio;
-            for (int i = 0; i < form->n_trials; i++, exact *= form->ratio) {
+            for (int i = 0; i < form->n_trials; i++) {
+                const float exact = (range.low + (float)i * step) * inverse * (float)sign;
                 const int number = nearest_scale(form, exact);
                 if (number >= 0 && number != last)
                     try_scale(search, form, e, s, d, number, book, best);
@@ -205,22 +218,22 @@ static void put_d(const struct quant_vector_form *form, float d, void *row)
     memcpy(row, form->header_bytes == 2 ? (const void *)&half : &d, form->header_bytes);
 }
 
-/* d with which the largest scale of the row is representable; NaN if an element is not finite. */
+/* NaN if an element is not finite. */
 static float first_d(const struct quant_vector_form *form, int64_t k, const float *in,
                      const float *importance)
 {
     float largest = 0.0f;
     struct elements e;
-    struct quant_vector_fit fit;
+    struct quant_vector_fit fit = {0};
     for (int64_t b = 0; b < k; b += FIT_LEN) {
         if (!prepare_elements(form, in + b, importance ? importance + b : NULL, &e, fit.sign))
             return NAN;
         for (int s = 0; s < VECTOR_SUBS; s++) {
-            const float scale = middle_scale(form, &e, s);
+            const float scale = find_range(form, &e, s).high;
             if (scale > largest) largest = scale;
         }
     }
-    return largest / (float)scale_at(form, form->n_scales - 1);
+    return PART * largest / (float)scale_at(form, form->n_scales - 1);
 }
 
 void quant_vector_encode(const struct quant_search *search, const struct quant_vector_form *form,

@@ -47,8 +47,8 @@ QUANT_VECTORS(iq2_kl_book, 2, 32, 1, 1, pair)
 QUANT_VECTORS(iq1_kt_book, 8, 1 << 13, 2, 16, eight)
 QUANT_VECTORS(iq2_kt_book, 8, 1 << 16, 3, 81, eight)
 QUANT_VECTORS(iq3_kt_book, 8, 1 << 16, 3, 81, eight_magnitudes)
-QUANT_VECTORS(iq4_kt_book, 4, 1 << 15, 8, 64, four)
-QUANT_VECTORS(iq4_kt_upper, 4, 1 << 15, 8, 64, four_of_upper)
+QUANT_VECTORS(iq4_kt_book, 4, 1 << 15, 4, 16, four)
+QUANT_VECTORS(iq4_kt_upper, 4, 1 << 15, 4, 16, four_of_upper)
 
 /* ---- Encoders ---- */
 
@@ -125,12 +125,12 @@ static void iq4_kt_pack(const struct quant_vector_fit *fit, void *block)
         .name = #ID, .id = QUANT_##ID, .header_bytes = (HEADER), SUPER_MEMBERS(NAME)};
 
 VECTOR_TYPE(iq2_kl, IQ2_KL, 2, .book = {&iq2_kl_book}, .first_scale = -32, .n_scales = 64,
-            .center = 30.0f, .ratio = 1.08f, .n_trials = 7)
+            .low = 45.0f, .high = 50.0f, .n_trials = 12)
 VECTOR_TYPE(iq1_kt, IQ1_KT, 4, .book = {&iq1_kt_book}, .scales = quant_codebook_iq4, .n_scales = 16,
-            .center = 40.0f, .ratio = 1.15f, .n_trials = 3)
+            .low = 52.0f, .high = 80.0f, .n_trials = 8)
 VECTOR_TYPE(iq2_kt, IQ2_KT, 4, .book = {&iq2_kt_book}, .scales = quant_codebook_iq4, .n_scales = 16,
-            .center = 38.0f, .ratio = 1.15f, .n_trials = 3)
+            .low = 52.0f, .high = 80.0f, .n_trials = 8)
 VECTOR_TYPE(iq3_kt, IQ3_KT, 4, .book = {&iq3_kt_book}, .n_scales = 16, .magnitudes = true,
-            .center = 37.0f, .ratio = 1.12f, .n_trials = 3)
+            .low = 52.0f, .high = 80.0f, .n_trials = 8)
 VECTOR_TYPE(iq4_kt, IQ4_KT, 4, .book = {&iq4_kt_book, &iq4_kt_upper}, .first_scale = -64,
-            .n_scales = 128, .center = 37.0f, .ratio = 1.1f, .n_trials = 3)
+            .n_scales = 128, .low = 52.0f, .high = 80.0f, .n_trials = 8)
