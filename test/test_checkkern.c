@@ -221,7 +221,7 @@ static void check_type(struct bed *bed, const struct quant_type *type,
                      : n == last + 1 ? 4096 / type->block_len
                                      : BED_MAX_K / type->block_len) *
                     type->block_len;
-        for (int repeat = 0; repeat < (support_quick() ? 2 : 4); repeat++) {
+        for (int repeat = 0; repeat < (!support_quick() ? 4 : n > last ? 1 : 2); repeat++) {
             /* As many rows as any kernel processes at once. */
             int n_rows = n > last ? 8 : 1 + (int)support_random_below(&bed->rng, BED_MAX_ROWS);
             report("gemv", type->name, kernels->level, k, n_rows,
