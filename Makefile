@@ -274,8 +274,8 @@ $(BUILD)/test/libcuda.so.1: $(GPU_OBJ) $(BUILD)/test/fake_cuda.o $(BUILD)/test/s
 
 tests: $(TEST_BIN) $(TOOL_BIN) $(FUZZ_SEED_BIN) $(FAIL_ALLOC) $(FAKE_CUDA)
 
-# Compiles what `tests` links.
-objects: $(TEST_BIN:=.o) $(TOOL_BIN:=.o) $(SUPPORT_OBJ) $(GPU_OBJ) $(BUILD)/test/fake_cuda.o
+# Compiles what `all` and `tests` link.
+objects: $(LIB_OBJ) $(CLI_OBJ) $(FUZZ_SEED_BIN:=.o) $(BUILD)/test/fuzz_main.o $(TEST_BIN:=.o) $(TOOL_BIN:=.o) $(SUPPORT_OBJ) $(GPU_OBJ) $(BUILD)/test/fake_cuda.o
 
 setup:
 	@scripts/setup build test

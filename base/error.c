@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Keeps what fits; `keep_end` keeps the end, because the end of a path distinguishes files. */
-static void copy_text(char *out, size_t out_size, const char *text, bool keep_end)
+/* Keeps what fits; `keep_end` keeps the end, because the end of a path distinguishes files. An
+ * empty name is visible as quotes. */
+static void copy_name(char *out, size_t out_size, const char *name, bool keep_end)
 {
-    size_t n = strlen(text);
+    const char *text = *name ? name : "''";
+    const size_t n = strlen(text);
     if (n < out_size) {
         memcpy(out, text, n + 1);
     } else if (keep_end) {
@@ -25,7 +27,7 @@ static void record(struct base_error *err, enum base_code code, const char *item
     if (!err || err->code != BASE_OK) return;
     err->code = code;
     err->offset = offset;
-    copy_text(err->item, sizeof err->item, item ? item : "", false);
+    if (item) copy_name(err->item, sizeof err->item, item, false);
     vsnprintf(err->text, sizeof err->text, format, args);
 }
 
@@ -66,7 +68,7 @@ bool base_fail_file(struct base_error *err, enum base_code code, const char *fil
 void base_error_set_file(struct base_error *err, const char *file)
 {
     if (!err || err->code == BASE_OK || err->file[0]) return;
-    copy_text(err->file, sizeof err->file, file, true);
+    copy_name(err->file, sizeof err->file, file, true);
 }
 
 char *base_error_format_here(const struct base_error *err, char *out, uint64_t out_size)

@@ -40,7 +40,7 @@ struct base_error {
 bool base_fail(struct base_error *err, enum base_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* As base_fail, with the tensor, key or option concerned and a byte offset (-1 for none). */
+/* As base_fail, with the tensor, key or option concerned (NULL: none) and an offset (-1: none). */
 bool base_fail_at(struct base_error *err, enum base_code code, const char *item, int64_t offset,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
 

@@ -63,26 +63,19 @@ static void see_product(void *user, const struct engine_worker *worker,
 }
 
 bool cli_activations_begin(struct cli_activations *a, const struct gguf_file *model,
-                           struct base_error *err)
+                           uint32_t n_layers, struct base_error *err)
 {
-    enum { LAYERS = 1 << 16 };
-    uint32_t n_layers = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        if (pass == 1 && !allocate(a, n_layers, err)) return false;
-        for (uint64_t i = 0; i < gguf_tensor_count(model); i++) {
-            const struct gguf_tensor *t = gguf_tensor_at(model, i);
-            char name[32], end[16];
-            uint32_t layer;
-            snprintf(name, sizeof name, "%.*s", t->name.size < 31 ? (int)t->name.size : 31,
-                     t->name.data);
-            if (sscanf(name, "blk.%u.ffn_%15s", &layer, end) != 2 || layer >= LAYERS) continue;
-            const bool down = strcmp(end, "down.weight") == 0;
-            if (!down && strcmp(end, "down_t.weight") != 0) continue;
-            if (n_layers <= layer) n_layers = layer + 1;
-            if (pass == 1 && !a->layer[layer].count &&
-                !add_layer(a, layer, t->ne[down ? 0 : 1], err))
-                return false;
-        }
+    if (!allocate(a, n_layers, err)) return false;
+    for (uint64_t i = 0; i < gguf_tensor_count(model); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(model, i);
+        char name[32], end[16];
+        uint32_t layer;
+        snprintf(name, sizeof name, "%.*s", t->name.size < 31 ? (int)t->name.size : 31,
+                 t->name.data);
+        if (sscanf(name, "blk.%u.ffn_%15s", &layer, end) != 2 || layer >= n_layers) continue;
+        const bool down = strcmp(end, "down.weight") == 0;
+        if (!down && strcmp(end, "down_t.weight") != 0) continue;
+        if (!a->layer[layer].count && !add_layer(a, layer, t->ne[down ? 0 : 1], err)) return false;
     }
     a->observer = (struct engine_observer){see_product, a};
     return a->n > 0 || base_fail(err, BASE_USAGE,

@@ -27,9 +27,10 @@ struct cli_activations {
     bool *is_hot;                        /* [n] */
 };
 
-/* Prepares counting for a model's file. The caller frees *a, after a failure too. */
+/* Prepares counting for a model's file with n_layers layers that write texts; those after them only
+ * draft. The caller frees *a, after a failure too. */
 bool cli_activations_begin(struct cli_activations *a, const struct gguf_file *model,
-                           struct base_error *err);
+                           uint32_t n_layers, struct base_error *err);
 /* Declares the counts and writes them to the writer's output, which is open. */
 bool cli_activations_write(const struct cli_activations *a, struct gguf_writer *w, const char *path,
                            struct base_error *err);

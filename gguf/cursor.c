@@ -25,7 +25,8 @@ bool gguf_cursor_fail(struct gguf_cursor *c, uint64_t offset, const char *format
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return base_fail_at(c->err, BASE_MODEL, gguf_item(c->item, item), (int64_t)offset, "%s", text);
+    const char *name = c->item.size ? gguf_item(c->item, item) : NULL;
+    return base_fail_at(c->err, BASE_MODEL, name, (int64_t)offset, "%s", text);
 }
 
 const void *gguf_cursor_take(struct gguf_cursor *c, uint64_t size, const char *what)

@@ -55,9 +55,8 @@ bool gguf_get_i64(const struct gguf_file *f, const char *key, int64_t *out, stru
     const struct gguf_kv *kv = gguf_kv_find(f, key);
     if (!kv) return true;
     if (!gguf_kind_is_integer(kv->kind)) return fail_kind(f, kv, key, "an integer", e);
-    if (kv->kind == GGUF_U64 && gguf_load_u64(kv->data) > INT64_MAX) {
+    if (kv->kind == GGUF_U64 && gguf_load_u64(kv->data) > INT64_MAX)
         return fail_range(f, kv, key, "i64", e);
-    }
     *out = gguf_array_int(kv, 0);
     return true;
 }

@@ -20,9 +20,8 @@ bool gguf_index_init(struct gguf_index *index, const void *records, uint64_t cou
     if (count == 0) return true;
     index->name = calloc(count, sizeof *index->name);
     if (!index->name) return base_fail(err, BASE_NO_MEMORY, "no memory for the index of names");
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint64_t i = 0; i < count; i++)
         index->name[i] = (const struct gguf_str *)((const char *)records + i * stride);
-    }
     qsort(index->name, count, sizeof *index->name, compare_sorted);
     index->count = count;
     return true;
@@ -52,8 +51,7 @@ const void *gguf_index_find(const struct gguf_index *index, struct gguf_str name
 
 const void *gguf_index_duplicate(const struct gguf_index *index)
 {
-    for (uint64_t i = 1; i < index->count; i++) {
+    for (uint64_t i = 1; i < index->count; i++)
         if (gguf_str_compare(*index->name[i - 1], *index->name[i]) == 0) return index->name[i];
-    }
     return NULL;
 }

@@ -99,18 +99,15 @@ static bool check_magic(struct gguf_part *part, struct gguf_cursor *c)
     const char *magic = (const char *)c->bytes;
     for (size_t i = 0; i < sizeof other_formats / sizeof *other_formats; i++) {
         size_t size = strlen(other_formats[i].magic);
-        if (c->size >= size && memcmp(magic, other_formats[i].magic, size) == 0) {
+        if (c->size >= size && memcmp(magic, other_formats[i].magic, size) == 0)
             return gguf_cursor_fail(c, 0, "%s", other_formats[i].what);
-        }
     }
     uint64_t compared = c->size < 4 ? c->size : 4;
     part->powerinfer = memcmp(magic, GGUF_MAGIC_POWERINFER, compared) == 0;
-    if (!part->powerinfer && memcmp(magic, GGUF_MAGIC, compared) != 0) {
+    if (!part->powerinfer && memcmp(magic, GGUF_MAGIC, compared) != 0)
         return gguf_cursor_fail(c, 0, "not a GGUF file: it does not begin with \"GGUF\"");
-    }
-    if (c->size < HEADER_SIZE) {
+    if (c->size < HEADER_SIZE)
         return gguf_cursor_fail(c, c->size, "too short for a GGUF header: the file is truncated");
-    }
     c->at = 4;
     return true;
 }
@@ -202,9 +199,8 @@ static bool parse_array(struct gguf_entry *entry, struct gguf_cursor *c)
     uint64_t offset = c->at;
     uint32_t item = gguf_cursor_u32(c, "the array's item type");
     if (c->failed) return false;
-    if (item >= GGUF_KIND_COUNT) {
+    if (item >= GGUF_KIND_COUNT)
         return gguf_cursor_fail(c, offset, "unknown array item type %" PRIu32, item);
-    }
     bool strings = item == GGUF_STRING;
     offset = c->at;
     entry->kv.item = (enum gguf_kind)item;
@@ -242,9 +238,8 @@ static bool parse_entry(struct gguf_entry *entry, struct gguf_cursor *c)
                                 "a metadata key of %" PRIu64 " bytes is longer than %d",
                                 entry->kv.key.size, GGUF_MAX_KEY);
     }
-    if (kind >= GGUF_KIND_COUNT) {
+    if (kind >= GGUF_KIND_COUNT)
         return gguf_cursor_fail(c, offset, "unknown metadata value type %" PRIu32, kind);
-    }
     entry->kv.kind = (enum gguf_kind)kind;
     entry->kv.count = 1;
     if (kind == GGUF_ARRAY) return parse_array(entry, c);
@@ -269,9 +264,8 @@ static bool read_alignment(struct gguf_part *part, struct gguf_cursor *c)
     part->alignment = GGUF_DEFAULT_ALIGNMENT;
     if (!kv) return true;
     c->item = kv->key;
-    if (kv->kind != GGUF_U32) {
+    if (kv->kind != GGUF_U32)
         return gguf_cursor_fail(c, kv->offset, "must be u32, not %s", gguf_kind_name(kv->kind));
-    }
     part->alignment = gguf_load_u32(kv->data);
     if (gguf_alignment_valid(part->alignment)) return true;
     return gguf_cursor_fail(c, kv->offset,
@@ -289,9 +283,8 @@ static bool parse_metadata(struct gguf_part *part, uint64_t count, struct gguf_c
         *entry = (struct gguf_entry){0};
         if (!parse_entry(entry, c)) return false;
     }
-    if (!gguf_index_init(&part->keys, part->entry, count, sizeof *part->entry, c->err)) {
+    if (!gguf_index_init(&part->keys, part->entry, count, sizeof *part->entry, c->err))
         return false;
-    }
     const struct gguf_kv *twice = gguf_index_duplicate(&part->keys);
     if (twice) {
         c->item = twice->key;
@@ -317,9 +310,7 @@ static bool parse_dims(struct gguf_tensor *t, uint64_t *elements, struct gguf_cu
         offset = c->at;
         t->ne[i] = gguf_cursor_u64(c, "a dimension");
         if (c->failed) return false;
-        if (t->ne[i] == 0) {
-            return gguf_cursor_fail(c, offset, "dimension %" PRIu32 " is zero", i);
-        }
+        if (t->ne[i] == 0) return gguf_cursor_fail(c, offset, "dimension %" PRIu32 " is zero", i);
         if (!base_mul(*elements, t->ne[i], elements) || *elements > INT64_MAX) {
             return gguf_cursor_fail(c, offset,
                                     "the number of elements overflows at dimension "
@@ -445,12 +436,10 @@ static bool parse_directory(struct gguf_part *part, uint64_t count, int number,
     }
     c->item = (struct gguf_str){0};
     part->head_end = c->at;
-    if (!base_align_up(c->at, part->alignment, &part->data_start)) {
+    if (!base_align_up(c->at, part->alignment, &part->data_start))
         return gguf_cursor_fail(c, c->at, "the start of the data section overflows");
-    }
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint64_t i = 0; i < count; i++)
         if (!place_tensor(part, &part->tensor[i], c)) return false;
-    }
     return check_overlap(part, c);
 }
 

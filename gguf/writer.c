@@ -296,9 +296,8 @@ static bool measure_tensor(struct out_tensor *t)
 {
     uint64_t elements = 1;
     for (uint32_t i = 0; i < t->n_dims; i++) {
-        if (t->ne[i] == 0 || !base_mul(elements, t->ne[i], &elements) || elements > INT64_MAX) {
+        if (t->ne[i] == 0 || !base_mul(elements, t->ne[i], &elements) || elements > INT64_MAX)
             return false;
-        }
     }
     return quant_row_bytes(t->type, t->ne[0], &t->size) &&
            base_mul(t->size, elements / t->ne[0], &t->size);
@@ -492,9 +491,8 @@ static bool build_head(struct gguf_writer *w, uint64_t first, uint64_t count,
         for (uint32_t d = 0; d < t->n_dims; d++) add_u64(head, t->ne[d]);
         add_u32(head, t->type->id);
         add_u64(head, offset);
-        if (!base_align_up(t->size, w->alignment, &padded) || !base_add(offset, padded, &offset)) {
+        if (!base_align_up(t->size, w->alignment, &padded) || !base_add(offset, padded, &offset))
             return base_fail(&w->error, BASE_FAILED, "the tensors together are too large");
-        }
     }
     *data_size = offset;
     return head->failed ? fail_memory(w) : true;

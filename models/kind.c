@@ -11,6 +11,7 @@ static const struct kind {
     {"mmproj", "the encoder for images or audio of another model (mmproj): give the model's own "
                "file"},
     {"vocab", "a vocabulary without weights"},
+    {"activations", "counts of activations, which divide a model between processor and GPU"},
 };
 
 #define DRAFTER "a drafter, which reads the hidden states of another model"

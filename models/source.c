@@ -18,7 +18,7 @@ bool model_source_check(const struct model *m, const struct model_state *state, 
     const uint32_t held = state->length[seq];
     if (held > state->cross.source[seq]) return true;
     if (next == m->params.start_id && (held > 0 || length > 0)) return true;
-    return base_fail(err, BASE_FAILED,
+    return base_fail(err, BASE_USAGE,
                      "sequence %u has no text for the encoder with token %d after it", seq,
                      m->params.start_id);
 }

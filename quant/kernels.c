@@ -24,10 +24,9 @@ void quant_kernels_fill(struct quant_kernels *kernels, enum cpu_level level)
     }
 }
 
-/* Adapts the table to the policies of the processor's family. */
-void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
+void quant_kernels_fill_for(struct quant_kernels *kernels, enum cpu_level level,
+                            const struct cpu_family *family)
 {
-    const struct cpu_family *family = cpu_family();
     quant_kernels_fill(kernels, level);
     kernels->prefetch = family->prefetch;
     kernels->dual_512 = family->dual_512 && cpu_has(kernels->level, CPU_AVX512);
@@ -44,6 +43,11 @@ void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
             kernels->type[id].rows_per_step > 1)
             kernels->type[id].few_columns = 1;
     }
+}
+
+void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
+{
+    quant_kernels_fill_for(kernels, level, cpu_family());
 }
 
 void quant_encode(const struct quant_kernels *kernels, enum quant_id id, int64_t k, const float *in,

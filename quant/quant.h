@@ -388,6 +388,9 @@ struct quant_kernels {
 
 /* Fills the table for cpu_level_cap(level), without the policies of a processor. */
 void quant_kernels_fill(struct quant_kernels *kernels, enum cpu_level level);
+/* Fills it and adapts it to the policies of a family of processors. */
+void quant_kernels_fill_for(struct quant_kernels *kernels, enum cpu_level level,
+                            const struct cpu_family *family);
 /* Fills it and adapts it to the policies of cpu_family(). */
 void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level);
 

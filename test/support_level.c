@@ -50,13 +50,26 @@ static bool is_left_out(enum cpu_level level)
            (!has_kernels(level) || (level == CPU_AVX512BF16 && cpu_level_runs(CPU_AMX)));
 }
 
-bool support_family_takes(size_t i)
+int support_families(void)
 {
     const char *named = getenv(CPU_FAMILY_VARIABLE);
+    int n = 0;
+    while (cpu_family_at(n)) n++;
+    return named && *named ? 1 : n;
+}
+
+const struct cpu_family *support_family_at(int turn)
+{
+    const int n = support_families();
+    return n == 1 ? cpu_family() : cpu_family_at(turn % n);
+}
+
+bool support_family_takes(size_t i)
+{
     size_t own = 0, n = 0;
     for (const struct cpu_family *f; (f = cpu_family_at((int)n)) != NULL; n++)
         if (f == cpu_family()) own = n;
-    return !support_quick() || !named || !*named || i % n == own;
+    return !support_quick() || support_families() > 1 || i % n == own;
 }
 
 bool support_level_next(int *level)

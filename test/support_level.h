@@ -9,6 +9,11 @@
 /* Whether the machine runs the level; reports it otherwise. */
 bool support_level_runs(enum cpu_level level);
 
+/* How many families of base/cpu.h this run tests: all, or the one that INFER_TEST_FAMILY names. */
+int support_families(void);
+/* One of these: consecutive turns have different ones. */
+const struct cpu_family *support_family_at(int turn);
+
 /* Whether case i is part of this run. Short runs for a family (INFER_TEST_FAMILY) share the cases:
  * each is part of the run for one family. */
 bool support_family_takes(size_t i);

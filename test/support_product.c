@@ -1,6 +1,7 @@
 /* test/support_product.c: see test/support_product.h. */
 #include "test/support_product.h"
 #include "engine/cpu/cpu_device.h"
+#include "test/support_files.h"
 #include "test/support_graph.h"
 #include "test/support_level.h"
 #include "test/support_row.h"
@@ -82,6 +83,11 @@ struct engine *product_engine(enum cpu_level level, int n_threads)
     return e;
 }
 
+void product_adapt(struct engine *e, int turn)
+{
+    quant_kernels_fill_for(&e->cpu->quant, e->cpu->quant.level, support_family_at(turn));
+}
+
 struct engine_tensor product_leaf(enum quant_id type, int n_dims, const int64_t *ne, void *data)
 {
     struct engine_tensor t;
@@ -138,21 +144,20 @@ int64_t product_short_k(const struct quant_type *type, int i)
     return type->block_len == 1 ? floats[i % 7] : type->block_len * (1 + i % 3);
 }
 
-/* The checks of one round; engine[level][i] has threads[i] threads. */
+/* The checks of one round; engine[level][i] has threads[i] threads. In short runs each engine has
+ * one of the families. */
 static void check_round(void (*check)(const struct quant_type *, struct engine *, int),
                         const struct quant_type *type, int round,
                         struct engine *engine[CPU_LEVEL_COUNT][MAX_THREADS], int n_threads)
 {
+    const int n_families = support_quick() ? 1 : support_families(), id = (int)type->id;
     int n = 0;
     for (int level = CPU_SCALAR; support_level_next(&level); level++)
         for (int i = 0; i < n_threads; i++)
-            for (int dual = 0; dual <= cpu_has(level, CPU_AVX512); dual++) {
-                struct engine *e = engine[level][i];
-                if ((n++ + (int)type->id) % PRODUCT_ROUNDS != round) continue;
-                /* Simulates other processors of this level and their prefetch policies. */
-                e->cpu->quant.dual_512 = dual;
-                e->cpu->quant.prefetch.adjacent_rows = (dual + i) % 2;
-                check(type, e, round);
+            for (int f = 0; f < n_families; f++) {
+                if ((n++ + id) % PRODUCT_ROUNDS != round) continue;
+                product_adapt(engine[level][i], id + level + i + f);
+                check(type, engine[level][i], round);
             }
 }
 

@@ -56,8 +56,11 @@ void product_check(const struct product_bench *b, const struct engine *e, const 
 /* Lengths of short rows: edges of tiles and blocks. */
 int64_t product_short_k(const struct quant_type *type, int i);
 
-/* Calls check for every type with arithmetic, level and number of threads (at most 4), with and
- * without dual_512. `round` chooses the data: the engines of a type get each of PRODUCT_ROUNDS in
+/* Gives an engine the policies of support_family_at(turn), for graphs that are planned later. */
+void product_adapt(struct engine *e, int turn);
+
+/* Calls check for every type with arithmetic, level, number of threads (at most 4) and family
+ * (support_level.h). `round` chooses the data: the engines of a type get each of PRODUCT_ROUNDS in
  * turn, and checks of the same type and round are consecutive. */
 enum { PRODUCT_ROUNDS = 7 };
 void product_for_all(void (*check)(const struct quant_type *, struct engine *, int round),

@@ -45,18 +45,13 @@ static struct cpu_prefetch any_prefetch(struct bed *bed)
 
 /* The kernel with the number of rows per step of any processor: its own or 1. The policy does not
  * determine it, because a kernel must be right with any policy. */
-static struct quant_kernel of_any_processor(struct bed *bed, const struct quant_type *type,
-                                            enum cpu_level level, struct quant_kernel kernel)
+static struct quant_kernel of_any_processor(struct bed *bed, struct quant_kernel kernel)
 {
-    struct quant_kernels own;
-    quant_kernels_fill(&own, level);
-    if (own.type[type->id].gemv == kernel.gemv)
-        kernel.rows_per_step = own.type[type->id].rows_per_step;
     if (kernel.rows_per_step == 0 || support_random_below(&bed->rng, 2)) kernel.rows_per_step = 1;
     return kernel;
 }
 
-static int gemv_mismatches(struct bed *bed, const struct quant_type *type, enum cpu_level level,
+static int gemv_mismatches(struct bed *bed, const struct quant_type *type,
                            const struct quant_kernel *tested, int64_t k, int n_rows)
 {
     const size_t row_bytes = bed_row_bytes(bed, type, k);
@@ -68,13 +63,13 @@ static int gemv_mismatches(struct bed *bed, const struct quant_type *type, enum 
         expected[r] = type->dot(k, w + row_bytes * (size_t)r, &bed->column.act);
     float *out = bed_canary_place(&bed->out, (size_t)n_rows * 4);
     const struct cpu_prefetch prefetch = any_prefetch(bed);
-    const struct quant_kernel kernel = of_any_processor(bed, type, level, *tested);
+    const struct quant_kernel kernel = of_any_processor(bed, *tested);
     quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, 1, &bed->column.act, &out);
     return bed_float_mismatches(n_rows, out, expected) +
            bed_canary_mismatches(&bed->out, (size_t)n_rows * 4);
 }
 
-static int gemv_few_mismatches(struct bed *bed, const struct quant_type *type, enum cpu_level level,
+static int gemv_few_mismatches(struct bed *bed, const struct quant_type *type,
                                const struct quant_kernel *tested, int64_t k, int n_rows)
 {
     const int n_columns =
@@ -92,7 +87,7 @@ static int gemv_few_mismatches(struct bed *bed, const struct quant_type *type, e
     float *all = bed_canary_place(&bed->out, bytes);
     for (int c = 0; c < n_columns; c++) out[c] = all + c * n_rows;
     const struct cpu_prefetch prefetch = any_prefetch(bed);
-    const struct quant_kernel kernel = of_any_processor(bed, type, level, *tested);
+    const struct quant_kernel kernel = of_any_processor(bed, *tested);
     quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, n_columns, a, out);
     return bed_float_mismatches(n_columns * n_rows, all, expected) +
            bed_canary_mismatches(&bed->out, bytes);
@@ -230,10 +225,10 @@ static void check_type(struct bed *bed, const struct quant_type *type,
             /* As many rows as any kernel processes at once. */
             int n_rows = n > last ? 8 : 1 + (int)support_random_below(&bed->rng, BED_MAX_ROWS);
             report("gemv", type->name, kernels->level, k, n_rows,
-                   gemv_mismatches(bed, type, kernels->level, kernel, k, n_rows));
+                   gemv_mismatches(bed, type, kernel, k, n_rows));
             if (kernel->few_columns > 1)
                 report("gemv_few", type->name, kernels->level, k, n_rows,
-                       gemv_few_mismatches(bed, type, kernels->level, kernel, k, n_rows));
+                       gemv_few_mismatches(bed, type, kernel, k, n_rows));
             report("decode", type->name, kernels->level, k, 1,
                    decode_mismatches(bed, type, kernel->decode, k));
             if (kernel->encode && (n <= 4 || !support_row_encodes_slowly(type)))
@@ -247,7 +242,7 @@ static void check_type(struct bed *bed, const struct quant_type *type,
     for (int n_rows = 1; n_rows <= BED_MAX_ROWS; n_rows += support_quick() ? 4 : 1) {
         int64_t k = type->block_len == 1 ? 37 : 5 * type->block_len;
         report("gemv", type->name, kernels->level, k, n_rows,
-               gemv_mismatches(bed, type, kernels->level, kernel, k, n_rows));
+               gemv_mismatches(bed, type, kernel, k, n_rows));
     }
 }
 
@@ -261,7 +256,7 @@ static void every_half_is_converted_as_scalar_does(void **state)
     for (int i = 0; i < 65536; i++) half[i] = (uint16_t)i;
     for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         struct quant_kernels kernels;
-        quant_kernels_init(&kernels, (enum cpu_level)level);
+        quant_kernels_fill(&kernels, (enum cpu_level)level);
         const struct quant_kernel *kernel = &kernels.type[QUANT_F16];
         kernel->decode(0, 65536, half, wide);
         for (int i = 0; i < 65536; i++) {
@@ -291,7 +286,7 @@ static void every_kernel_of_every_type_equals_scalar(void **state)
     struct bed bed = bed_new(seed);
     for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         struct quant_kernels kernels;
-        quant_kernels_init(&kernels, (enum cpu_level)level);
+        quant_kernels_fill(&kernels, (enum cpu_level)level);
         for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
             const struct quant_type *type = quant_type_by_id(id);
             if (type && type->act != NULL && support_family_takes(id))
@@ -333,7 +328,7 @@ static void every_kernel_of_activations_equals_scalar(void **state)
     struct bed bed = bed_new(seed);
     for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         struct quant_kernels kernels;
-        quant_kernels_init(&kernels, (enum cpu_level)level);
+        quant_kernels_fill(&kernels, (enum cpu_level)level);
         for (int64_t blocks = 1; blocks <= 40; blocks++)
             for (int repeat = 0; repeat < (support_quick() ? 4 : 16); repeat++) {
                 check_act(&bed, &kernels, 32 * blocks);
@@ -357,7 +352,7 @@ static void bf16_dots_agree_beside_the_smallest_normal(void **state)
 
     for (int level = CPU_AVX2; support_level_next(&level); level++) {
         struct quant_kernels kernels;
-        quant_kernels_init(&kernels, (enum cpu_level)level);
+        quant_kernels_fill(&kernels, (enum cpu_level)level);
         ran = true;
         for (int repeat = 0; repeat < 20000; repeat++) {
             memset(w, 0, sizeof w);
@@ -451,9 +446,9 @@ static struct caught try_mutants(bool plain, int tries)
     bed.plain = bed.column.plain = plain;
     for (int c = 0; c < QUANT_FEW_COLUMNS; c++) bed.few[c].plain = plain;
     for (int i = 0; i < tries; i++) {
-        n.dropped += gemv_mismatches(&bed, type, CPU_SCALAR, &dropped, 32 * 18, 7) != 0;
-        n.order += gemv_mismatches(&bed, type, CPU_SCALAR, &order, 32 * 18, 7) != 0;
-        n.column += gemv_few_mismatches(&bed, type, CPU_SCALAR, &few, 32 * 18, 7) != 0;
+        n.dropped += gemv_mismatches(&bed, type, &dropped, 32 * 18, 7) != 0;
+        n.order += gemv_mismatches(&bed, type, &order, 32 * 18, 7) != 0;
+        n.column += gemv_few_mismatches(&bed, type, &few, 32 * 18, 7) != 0;
         n.unpacked += unpack_mismatches(&bed, type, type->scalar.panel, mutant_unpack, 96) != 0;
         n.decoded += decode_mismatches(&bed, type, mutant_decode, 64) != 0;
     }

@@ -268,18 +268,18 @@ static void a_fused_node_gives_the_bits_of_two_nodes(void **state)
 {
     (void)state;
     for (int level = CPU_AVX2; support_level_next(&level); level++) {
-        for (int dual = 0; dual <= cpu_has(level, CPU_AVX512); dual++) {
-            struct engine *e = product_engine(level, 2);
-            e->cpu->quant.dual_512 = dual;
-            static const enum quant_id ids[] = {QUANT_F32,  QUANT_F16,  QUANT_BF16, QUANT_Q4_1,
-                                                QUANT_Q8_0, QUANT_Q2_K, QUANT_Q6_K};
-            /* Short runs test half of the types at each level, in turn. */
+        static const enum quant_id ids[] = {QUANT_F32,  QUANT_F16,  QUANT_BF16, QUANT_Q4_1,
+                                            QUANT_Q8_0, QUANT_Q2_K, QUANT_Q6_K};
+        struct engine *e = product_engine(level, 2);
+        const int part = support_families() == 1 ? 1 : support_quick() ? 6 : 2;
+        /* Each type has every second family at each level, in short runs every sixth, in turn. */
+        for (int f = 0; f < support_families(); f++) {
+            product_adapt(e, f);
             for (int i = 0; i < 7; i++)
-                if (support_family_takes((size_t)i) &&
-                    (!support_quick() || (i + level + dual) % 2 == 0))
-                    check_long_gate(quant_type_by_id(ids[i]), e, dual + i + 1);
-            engine_free(e);
+                if (support_family_takes((size_t)i) && (i + level + f) % part == 0)
+                    check_long_gate(quant_type_by_id(ids[i]), e, f / 2 + i + 1);
         }
+        engine_free(e);
     }
 }
 

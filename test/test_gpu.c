@@ -57,6 +57,7 @@ enum {
     ROWS = 21,
     MORE_ROWS = 32,
     COLUMNS = 9 /* of a tile */,
+    LONG = 1024 /* a row that a norm converts */,
     MAX_OUT = COLUMNS * (ROWS + MORE_ROWS)
 };
 
@@ -73,7 +74,7 @@ static struct weights weights_new(const struct rig *rig, const struct quant_type
     struct base_error err = BASE_ERROR_INIT;
     const size_t bytes = (size_t)(quant_row_size(type, k) * rows);
     struct weights w = {.data = malloc(bytes)};
-    float x[K];
+    float x[LONG];
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t i = 0; i < k; i++) x[i] = support_random_gauss(rng);
         support_row_make(type, k, x, (char *)w.data + (size_t)(r * quant_row_size(type, k)));
@@ -164,6 +165,54 @@ static void products_with_weights_of_one_type_are_one_start(void **state)
     weights_free(&first);
     weights_free(&second);
     rig_free(&rig);
+}
+
+/* Two products of the norm of x, of which only the first follows the norm. */
+static void multiply_norm(const struct rig *rig, struct weights *w, bool on_gpu, int64_t columns,
+                          float *out)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    uint64_t seed = 8;
+    struct engine_graph *g = engine_graph_new(rig->engine, 16, &err);
+    struct engine_tensor *x = engine_input(g, QUANT_F32, 2, (int64_t[]){LONG, columns}, "x");
+    engine_graph_set_place(g, &rig->engine->place[on_gpu]);
+    struct engine_tensor *norm = engine_rms_norm(g, x, 1e-5f);
+    struct engine_tensor *first = engine_mul_mat(g, on_gpu ? &w[0].there : &w[0].here, norm);
+    first = engine_mul_mat(g, on_gpu ? &w[2].there : &w[2].here, first);
+    struct engine_tensor *both =
+        engine_add(g, first, engine_mul_mat(g, on_gpu ? &w[1].there : &w[1].here, norm));
+    engine_graph_set_place(g, NULL);
+    engine_output(g, both = engine_add(g, both, both));
+    if (!engine_graph_plan(g, true, &err)) fail_msg("%s", err.text);
+    for (int64_t i = 0; i < LONG * columns; i++)
+        ((float *)engine_input_data(x))[i] = support_random_gauss(&seed);
+    assert_true(engine_graph_run(g, &err));
+    memcpy(out, engine_output_data(both), (size_t)engine_tensor_bytes(both));
+    engine_graph_free(g);
+}
+
+static void a_norm_converts_the_columns_of_the_product_that_follows(void **state)
+{
+    static const uint32_t types[][2] = {{QUANT_Q4_K, 1}, {QUANT_Q8_0, 1}, {QUANT_F16, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        for (int64_t columns = 1; columns <= COLUMNS; columns += COLUMNS - 1) {
+            float here[MAX_OUT] = {0}, there[MAX_OUT] = {0};
+            struct rig rig = rig_new();
+            uint64_t rng = 3;
+            const struct quant_type *type = quant_type_by_id(types[i][0]);
+            struct weights w[3] = {weights_new(&rig, type, LONG, 32, &rng),
+                                   weights_new(&rig, type, LONG, ROWS, &rng),
+                                   weights_new(&rig, quant_type_by_id(QUANT_Q8_0), 32, ROWS, &rng)};
+            multiply_norm(&rig, w, false, columns, here);
+            const int before = fake_cuda.launches;
+            multiply_norm(&rig, w, true, columns, there);
+            assert_memory_equal(here, there, sizeof here);
+            /* The norm, three products, two conversions unless columns are floats, the sum. */
+            assert_int_equal(fake_cuda.launches - before, types[i][1] ? 7 : 6);
+            for (int k = 0; k < 3; k++) weights_free(&w[k]);
+            rig_free(&rig);
+        }
 }
 
 static void products_may_have_more_columns_than_a_start(void **state)
@@ -445,6 +494,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_on_a_gpu_give_the_bytes_of_the_processor),
         cmocka_unit_test(products_with_weights_of_one_type_are_one_start),
+        cmocka_unit_test(a_norm_converts_the_columns_of_the_product_that_follows),
         cmocka_unit_test(products_may_have_more_columns_than_a_start),
         cmocka_unit_test(a_graph_that_runs_again_reads_its_new_inputs),
         cmocka_unit_test(the_processor_computes_while_a_gpu_does),

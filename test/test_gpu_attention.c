@@ -5,28 +5,30 @@
 #include "test/support_graph.h"
 #include <stdio.h>
 
-enum { HEADS = 4, KV = 2, SLOTS = 304, TOKENS = 6, RADIUS = 20 };
+enum { HEADS = 4, KV = 2, SLOTS = 304, TOKENS = 6, RADIUS = 20, MOST_ROUNDS = 11 };
 
 struct variant {
     const char *name;
     int64_t d, dv;
     float softcap, max_alibi;
     bool sinks, relative, float_keys, float_values;
+    int rounds; /* of all tokens: with many, a block has all chunks of a row */
 };
 
 static const struct variant variants[] = {
-    {"plain", 24, 40, 0.0f, 0.0f, false, false, false, false},
-    {"softcap", 24, 24, 3.0f, 0.0f, false, false, false, false},
-    {"ALiBi", 24, 24, 0.0f, 6.0f, false, false, false, false},
-    {"relative", 24, 24, 0.0f, 0.0f, false, true, false, false},
-    {"sinks", 24, 24, 0.0f, 0.0f, true, false, false, false},
-    {"all", 24, 24, 2.0f, 4.0f, true, true, false, false},
-    {"wide heads", 600, 520, 0.0f, 0.0f, true, false, false, false},
-    {"floats", 24, 40, 0.0f, 0.0f, false, false, true, true},
-    {"keys of floats", 24, 24, 0.0f, 0.0f, false, false, true, false},
-    {"values of floats", 24, 24, 0.0f, 0.0f, false, false, false, true},
-    {"all, floats", 21, 24, 2.0f, 4.0f, true, true, true, true},
-    {"wide heads of floats", 600, 520, 0.0f, 0.0f, true, false, true, true}};
+    {"plain", 24, 40, 0.0f, 0.0f, false, false, false, false, 1},
+    {"softcap", 24, 24, 3.0f, 0.0f, false, false, false, false, 1},
+    {"ALiBi", 24, 24, 0.0f, 6.0f, false, false, false, false, 1},
+    {"relative", 24, 24, 0.0f, 0.0f, false, true, false, false, 1},
+    {"sinks", 24, 24, 0.0f, 0.0f, true, false, false, false, 1},
+    {"all", 24, 24, 2.0f, 4.0f, true, true, false, false, 1},
+    {"wide heads", 600, 520, 0.0f, 0.0f, true, false, false, false, 1},
+    {"floats", 24, 40, 0.0f, 0.0f, false, false, true, true, 1},
+    {"rows of floats", 21, 24, 0.0f, 0.0f, false, false, true, true, MOST_ROUNDS},
+    {"keys of floats", 24, 24, 0.0f, 0.0f, false, false, true, false, 1},
+    {"values of floats", 24, 24, 0.0f, 0.0f, false, false, false, true, 1},
+    {"all, floats", 21, 24, 2.0f, 4.0f, true, true, true, true, 1},
+    {"wide heads of floats", 600, 520, 0.0f, 0.0f, true, false, true, true, 1}};
 
 /* A cache with a key or value in each slot, in another order. */
 static struct engine_tensor *cache(struct support_rig *rig, enum engine_kv_q16 what, int64_t d,
@@ -50,19 +52,21 @@ static struct engine_tensor *cache(struct support_rig *rig, enum engine_kv_q16 w
  * and of a table that is not there; the second table has a missing slot. */
 static struct engine_tensor *build(struct support_rig *rig, const void *arg)
 {
-    static const int32_t ranges[4 * TOKENS] = {0, 0, 1,     0,  0, 5,   7,   1, 1, 4, 300, 0,
-                                               0, 2, SLOTS, 30, 0, 270, 290, 0, 0, 9, 9,   0};
+    static const int32_t range[TOKENS * 4] = {0, 0, 1,     0,  0, 5,   7,   1, 1, 4, 300, 0,
+                                              0, 2, SLOTS, 30, 0, 270, 290, 0, 0, 9, 9,   0};
     const struct variant *v = arg;
-    int32_t tables[2 * SLOTS];
+    int32_t tables[2 * SLOTS], ranges[MOST_ROUNDS * TOKENS * 4];
+    const int n_tokens = TOKENS * v->rounds;
+    for (int i = 0; i < 4 * n_tokens; i++) ranges[i] = range[i % (TOKENS * 4)];
     for (int i = 0; i < 2 * SLOTS; i++) tables[i] = i < SLOTS ? i : (i * 5) % SLOTS;
     const struct engine_attention params = {
         .scale = 2.0f, .softcap = v->softcap, .dv = (int)v->dv, .max_alibi = v->max_alibi};
     struct engine_tensor *q =
-        support_source(rig, QUANT_F32, (int64_t[]){v->d, HEADS, TOKENS, 1}, SUPPORT_SWAPPED);
+        support_source(rig, QUANT_F32, (int64_t[]){v->d, HEADS, n_tokens, 1}, SUPPORT_SWAPPED);
     struct engine_tensor *k = cache(rig, ENGINE_KV_Q16_KEYS, v->d, v->float_keys);
     return engine_attention(
         rig->g, q, k, cache(rig, ENGINE_KV_Q16_VALUES, v->dv, v->float_values),
-        support_ids(rig, 4, TOKENS, ranges), support_ids(rig, SLOTS, 2, tables),
+        support_ids(rig, 4, n_tokens, ranges), support_ids(rig, SLOTS, 2, tables),
         v->sinks ? support_source(rig, QUANT_F32, (int64_t[]){HEADS, 1, 1, 1}, SUPPORT_PLAIN)
                  : NULL,
         v->relative ? support_source(rig, QUANT_F32, (int64_t[]){HEADS, 2 * RADIUS + 1, 1, 1},

@@ -233,9 +233,13 @@ static void a_cache_of_another_type_cannot_be_on_a_gpu(void **state)
     assert_string_equal(err.text, "a cache of type Q8_0 cannot be on a gpu");
 }
 
-/* The bytes of a model's weights on a GPU that only plans. */
-static uint64_t weights_there(const struct support_model *m, bool experts_here)
+/* The bytes of a model's weights, or with those of a session of its graphs, on a GPU that only
+ * plans. */
+static uint64_t bytes_there(const struct support_model *m, bool experts_here,
+                            enum engine_buffer_kind kind)
 {
+    struct model_session_options session = model_session_options_default();
+    uint64_t unused;
     struct base_error err = BASE_ERROR_INIT;
     struct engine_options options = engine_options_default();
     struct engine_gpu_plan plan = {0};
@@ -253,13 +257,36 @@ static uint64_t weights_there(const struct support_model *m, bool experts_here)
         .experts_here = experts_here};
     struct model *model = model_open(file, engine, &at, &err);
     if (!model) fail_msg("%s", err.text);
-    const uint64_t bytes = plan.bytes[ENGINE_BUFFER_WEIGHTS];
-    assert_true(plan.total >= bytes && model_facts(model)->placed_bytes <= bytes);
+    assert_true(model_facts(model)->placed_bytes <= plan.bytes[ENGINE_BUFFER_WEIGHTS]);
+    struct model_session *s = model_session_new(model, &session, &err);
+    if (!s || !model_session_plan(s, 4, &unused, &err)) fail_msg("%s", err.text);
+    const uint64_t bytes = plan.bytes[kind];
+    assert_true(plan.total >= bytes);
+    model_session_free(s);
     model_close(model);
     engine_free(engine);
     gguf_close(file);
     assert_int_equal(plan.total, 0);
     return bytes;
+}
+
+static uint64_t weights_there(const struct support_model *m, bool experts_here)
+{
+    return bytes_there(m, experts_here, ENGINE_BUFFER_WEIGHTS);
+}
+
+/* The table is on the processor, and may be larger than a GPU's memory. */
+static void rows_of_n_grams_are_copied_and_not_their_table(void **state)
+{
+    struct support_model m = support_model_default("qwen4exp");
+    char keys[2048];
+    (void)state;
+    const uint64_t bytes = bytes_there(&m, false, ENGINE_BUFFER_GRAPH);
+    const char *last = strstr(m.keys, ",83u"); /* rows for the last hash */
+    assert_non_null(last);
+    snprintf(keys, sizeof keys, "%.*s,8083u%s", (int)(last - m.keys), m.keys, last + 4);
+    m.keys = keys;
+    assert_int_equal(bytes_there(&m, false, ENGINE_BUFFER_GRAPH), bytes);
 }
 
 static void experts_may_remain_on_the_processor(void **state)
@@ -280,6 +307,7 @@ int main(void)
         cmocka_unit_test(networks_in_two_places_give_the_same_bytes),
         cmocka_unit_test(a_cache_of_another_type_cannot_be_on_a_gpu),
         cmocka_unit_test(experts_may_remain_on_the_processor),
+        cmocka_unit_test(rows_of_n_grams_are_copied_and_not_their_table),
     };
     size_t size;
     if (!engine_gpu_code(&size)) {

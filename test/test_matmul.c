@@ -146,15 +146,18 @@ static void strided_operands_equal_scalar(void **state)
         for (int i = 0; i < 100; i++) transposed[i][c] = b.x[c][i];
     struct engine_tensor x = product_leaf(QUANT_F32, 2, (int64_t[]){7, 100}, transposed);
     struct engine_tensor w = product_leaf(QUANT_F16, 2, (int64_t[]){100, PRODUCT_MAX_ROWS}, b.w);
-    struct engine_graph *g = product_graph(e);
-    struct engine_tensor *half =
-        engine_view(g, &w, 2, (int64_t[]){100, PRODUCT_MAX_ROWS / 2}, (int64_t[]){2, 400}, 0);
-    struct engine_tensor *out = engine_mul_mat(g, half, engine_permute(g, &x, 1, 0, 2, 3));
-    product_run(g, out);
-    for (int c = 0; c < 7; c++)
-        for (int r = 0; r < PRODUCT_MAX_ROWS / 2; r++)
-            assert_true(product_same(product_row(out, c, 0, 0)[r], b.want[c][2 * r]));
-    engine_graph_free(g);
+    for (int f = 0; f < support_families(); f++) {
+        product_adapt(e, f);
+        struct engine_graph *g = product_graph(e);
+        struct engine_tensor *half =
+            engine_view(g, &w, 2, (int64_t[]){100, PRODUCT_MAX_ROWS / 2}, (int64_t[]){2, 400}, 0);
+        struct engine_tensor *out = engine_mul_mat(g, half, engine_permute(g, &x, 1, 0, 2, 3));
+        product_run(g, out);
+        for (int c = 0; c < 7; c++)
+            for (int r = 0; r < PRODUCT_MAX_ROWS / 2; r++)
+                assert_true(product_same(product_row(out, c, 0, 0)[r], b.want[c][2 * r]));
+        engine_graph_free(g);
+    }
     engine_free(e);
 }
 
@@ -200,7 +203,10 @@ static void long_rows_of_floats_equal_scalar(void **state)
     for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         struct engine *e = product_engine(level, 2);
         for (int i = 0; i < 3; i++)
-            for (int j = 0; j < 5; j++) check_long(quant_type_by_id(types[i]), e, k[j]);
+            for (int j = 0; j < 5; j++) {
+                product_adapt(e, level + i + j);
+                check_long(quant_type_by_id(types[i]), e, k[j]);
+            }
         engine_free(e);
     }
 }
@@ -213,6 +219,7 @@ static void check_stripes(enum quant_id id, int n_threads, const float *x, float
 {
     static struct product_bench b;
     struct engine *e = product_engine(cpu_level_best(), n_threads);
+    product_adapt(e, n_threads);
     product_fill(&b, quant_type_by_id(id), 256, false, 5);
     struct engine_tensor w = product_leaf(id, 2, (int64_t[]){256, PRODUCT_MAX_ROWS}, b.w);
     struct engine_tensor columns =
@@ -283,9 +290,12 @@ static void products_of_one_input_equal_scalar(void **state)
     (void)state;
     for (int threads = 1; threads <= 3; threads++) {
         struct engine *e = product_engine(cpu_level_best(), threads);
-        check_cat(e, 1);
-        check_cat(e, 3);
-        check_cat(e, 64);
+        for (int f = 0; f < support_families(); f++) {
+            product_adapt(e, f);
+            check_cat(e, 1);
+            check_cat(e, 3);
+            check_cat(e, 64);
+        }
         engine_free(e);
     }
 }
@@ -353,15 +363,19 @@ static void large_products_equal_scalar(void **state)
         struct engine_tensor one = product_leaf(QUANT_F32, 2, (int64_t[]){K, 1}, x + K * (T - 1));
         struct engine *many = product_engine(cpu_level_best(), 2),
                       *few = product_engine(CPU_AVX2, 1);
-        struct engine_graph *a = product_graph(many), *b = product_graph(few);
-        struct engine_tensor *all = engine_mul_mat(a, &wt, &xt),
-                             *last = engine_mul_mat(b, &wt, &one);
-        product_run(a, all);
-        product_run(b, last);
-        assert_memory_equal(product_row(all, T - 1, 0, 0), product_row(last, 0, 0, 0),
-                            N * sizeof(float));
-        engine_graph_free(a);
-        engine_graph_free(b);
+        for (int f = 0; f < support_families(); f++) {
+            product_adapt(many, f);
+            product_adapt(few, f);
+            struct engine_graph *a = product_graph(many), *b = product_graph(few);
+            struct engine_tensor *all = engine_mul_mat(a, &wt, &xt),
+                                 *last = engine_mul_mat(b, &wt, &one);
+            product_run(a, all);
+            product_run(b, last);
+            assert_memory_equal(product_row(all, T - 1, 0, 0), product_row(last, 0, 0, 0),
+                                N * sizeof(float));
+            engine_graph_free(a);
+            engine_graph_free(b);
+        }
         engine_free(many);
         engine_free(few);
         free(w);

@@ -158,7 +158,8 @@ static bool make_items(struct imatrix *m, struct base_error *err)
 {
     const struct gguf_file *file = m->model.file;
     if (m->values->activations) {
-        if (!cli_activations_begin(&m->active, file, err)) return false;
+        const uint32_t n_layers = model_facts(m->model.model)->n_layer;
+        if (!cli_activations_begin(&m->active, file, n_layers, err)) return false;
         engine_set_observer(m->model.engine, &m->active.observer);
         return true;
     }

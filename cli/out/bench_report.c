@@ -19,39 +19,21 @@ void cli_bench_add_field(const struct cli_bench_row *r, enum cli_bench_field f,
                          struct base_buffer *out)
 {
     const struct cli_bench_setup *s = r->setup;
-    switch (f) {
-    case CLI_BENCH_FILE:
-        base_buffer_add_text(out, s->file);
-        break;
-    case CLI_BENCH_THREADS:
-        base_buffer_add_format(out, "%d", s->threads);
-        break;
-    case CLI_BENCH_BATCH:
-        base_buffer_add_format(out, "%lld", (long long)s->batch_size);
-        break;
-    case CLI_BENCH_TYPE_K:
-        base_buffer_add_text(out, s->type_k);
-        break;
-    case CLI_BENCH_TYPE_V:
-        base_buffer_add_text(out, s->type_v);
-        break;
-    case CLI_BENCH_GPU:
-        base_buffer_add_format(out, "%u", s->gpu_layers);
-        break;
-    case CLI_BENCH_TEST:
-        base_buffer_add_text(out, r->is_prompt ? "prompt" : "generate");
-        break;
-    case CLI_BENCH_TOKENS:
-        base_buffer_add_format(out, "%u", r->n_tokens);
-        break;
-    case CLI_BENCH_DEPTH:
-        base_buffer_add_format(out, "%u", r->depth);
-        break;
-    case CLI_BENCH_SEQ:
-    case CLI_BENCH_FIELDS:
-        base_buffer_add_format(out, "%u", r->n_seq);
-        break;
-    }
+    const char *const text[CLI_BENCH_FIELDS] = {
+        [CLI_BENCH_FILE] = s->file,
+        [CLI_BENCH_TYPE_K] = s->type_k,
+        [CLI_BENCH_TYPE_V] = s->type_v,
+        [CLI_BENCH_TEST] = r->is_prompt ? "prompt" : "generate",
+    };
+    const int64_t number[CLI_BENCH_FIELDS] = {
+        [CLI_BENCH_THREADS] = s->threads, [CLI_BENCH_BATCH] = s->batch_size,
+        [CLI_BENCH_GPU] = s->gpu_layers,  [CLI_BENCH_TOKENS] = r->n_tokens,
+        [CLI_BENCH_DEPTH] = r->depth,     [CLI_BENCH_SEQ] = r->n_seq,
+    };
+    if (text[f])
+        base_buffer_add_text(out, text[f]);
+    else
+        base_buffer_add_format(out, "%lld", (long long)number[f]);
 }
 
 bool cli_bench_same(const struct cli_bench_row *a, const struct cli_bench_row *b,

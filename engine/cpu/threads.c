@@ -63,9 +63,8 @@ int engine_threads_cores(const char *root, const struct engine_cpus *allowed)
         struct engine_cpus siblings;
         bool first = true; /* first allowed processor of this core */
         if (base_system_line(root, path, "", text) && engine_cpus_parse(text, &siblings)) {
-            for (int other = 0; other < cpu && first; ++other) {
+            for (int other = 0; other < cpu && first; ++other)
                 first = !(engine_cpus_has(&siblings, other) && engine_cpus_has(allowed, other));
-            }
         }
         n_cores += first;
     }

@@ -66,10 +66,12 @@ static void forget(struct engine_segment *segment)
 
 static void start_all(const struct engine_plan *plan, const struct engine_segment *segment)
 {
-    for (int s = segment->first_step; s < segment->first_step + segment->n_steps; s++) {
+    struct engine_gpu *gpu = segment->place->device;
+    const int end = segment->first_step + segment->n_steps;
+    for (int s = segment->first_step; s < end; s++) {
         const struct engine_gpu_op *row = plan->steps[s].row;
-        row->launch(segment->place->device, plan->steps[s].node,
-                    plan->memory[segment->place->index].scratch);
+        gpu->next = s + 1 < end ? plan->steps[s + 1].node : NULL;
+        row->launch(gpu, plan->steps[s].node, plan->memory[segment->place->index].scratch);
     }
 }
 

@@ -51,7 +51,9 @@ struct engine_gpu {
     void *tile[QUANT_ID_COUNT]; /* NULL: the type has none */
     void *quantize[QUANT_ACT_FORMS];
     void *op[ENGINE_GPU_KERNELS];
-    struct base_error failure; /* the first */
+    struct base_error failure;             /* the first */
+    const struct engine_tensor *next;      /* the node that is started after this one; NULL: none */
+    const struct engine_tensor *converted; /* whose columns are in scratch, for `next`; or NULL */
 };
 
 struct engine_gpu_grid {

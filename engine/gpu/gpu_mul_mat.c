@@ -36,6 +36,25 @@ static uint32_t at_once(int64_t n)
     return (uint32_t)(n < ENGINE_GPU_COLUMNS_AT_ONCE ? n : ENGINE_GPU_COLUMNS_AT_ONCE);
 }
 
+static struct quant_gpu_columns columns_at(const struct quant_act_form *form, int64_t k, char *to)
+{
+    const struct quant_act_parts parts = quant_act_parts(form, k);
+    return (struct quant_gpu_columns){quant_act_at(&parts, to), parts.bytes};
+}
+
+void engine_gpu_convert_for_next(struct engine_gpu *gpu, const struct engine_tensor *x,
+                                 char *scratch_, struct quant_gpu_columns *columns, int *block)
+{
+    const struct engine_tensor *next = gpu->next;
+    if (!next || next->op != &engine_op_mul_mat || !supports(next)) return;
+    const struct engine_product p = engine_product_of(next);
+    const struct quant_act_form *form = p.w[0]->type->act;
+    if (p.x != x || !form->sum_len) return; /* not in blocks */
+    *columns = columns_at(form, x->ne[0], scratch_);
+    *block = form->block_len;
+    gpu->converted = x;
+}
+
 struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engine_gpu_lines x,
                                             int64_t k, const struct quant_act_form *form, char *to)
 {
@@ -53,7 +72,7 @@ struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engin
                                              QUANT_GPU_THREADS, 0};
         engine_gpu_launch(gpu, gpu->quantize[form->index], &grid, &arguments);
     }
-    return (struct quant_gpu_columns){quant_act_at(&parts, to), parts.bytes};
+    return columns_at(form, k, to);
 }
 
 static struct quant_gpu_gemv gemv_of(const struct engine_tensor *w,
@@ -134,10 +153,13 @@ static void launch(struct engine_gpu *gpu, const struct engine_tensor *node, cha
     struct quant_gpu_columns columns = {0};
     for (int i = 0; i < p.n_w;) {
         const struct quant_act_form *form = p.w[i]->type->act;
-        if (i == 0 || form != p.w[i - 1]->type->act)
+        if (i == 0 && gpu->converted == p.x)
+            columns = columns_at(form, p.x->ne[0], scratch_);
+        else if (i == 0 || form != p.w[i - 1]->type->act)
             columns = engine_gpu_columns(gpu, x, p.x->ne[0], form, scratch_);
         i += multiply_some(gpu, &p, i, columns, &out);
     }
+    gpu->converted = NULL;
 }
 
 const struct engine_gpu_op engine_gpu_op_mul_mat = {

@@ -2,6 +2,7 @@
  * it starts their kernels (engine/gpu/device/gpu_ops.h). */
 #include "engine/alibi.h"
 #include "engine/gpu/gpu_arguments.h"
+#include "engine/gpu/gpu_product.h"
 #include "engine/op_sources.h"
 #include "engine/ops.h"
 
@@ -94,9 +95,9 @@ const struct engine_gpu_op engine_gpu_op_set_rows = {
 /* ---- Norms ---- */
 
 static void start_norm(struct engine_gpu *gpu, const struct engine_tensor *node,
-                       enum engine_gpu_norm_kind kind)
+                       enum engine_gpu_norm_kind kind, char *scratch)
 {
-    const struct engine_gpu_norm arguments = {
+    struct engine_gpu_norm arguments = {
         .out = engine_gpu_tensor_of(node),
         .a = engine_gpu_tensor_of(node->src[0]),
         .weight = engine_gpu_tensor_of(node->src[1]),
@@ -107,19 +108,20 @@ static void start_norm(struct engine_gpu *gpu, const struct engine_tensor *node,
     const struct engine_gpu_grid grid = {(uint32_t)engine_tensor_rows(node), 1,
                                          ENGINE_GPU_LONG_THREADS,
                                          sizeof(struct engine_gpu_norm_memory)};
-    if (node->ne[0] >= ENGINE_GPU_LONG_ROW)
+    if (node->ne[0] >= ENGINE_GPU_LONG_ROW) {
+        engine_gpu_convert_for_next(gpu, node, scratch, &arguments.columns, &arguments.block);
         engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_NORM_LONG], &grid, &arguments);
-    else
-        engine_gpu_start(gpu, ENGINE_GPU_KERNEL_NORM,
-                         engine_gpu_row_blocks(engine_tensor_rows(node)), &arguments);
+        return;
+    }
+    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_NORM, engine_gpu_row_blocks(engine_tensor_rows(node)),
+                     &arguments);
 }
 
 #define NORM_OP(name, kind)                                                                        \
     static void name##_launch(struct engine_gpu *gpu, const struct engine_tensor *node,            \
                               char *scratch)                                                       \
     {                                                                                              \
-        (void)scratch;                                                                             \
-        start_norm(gpu, node, kind);                                                               \
+        start_norm(gpu, node, kind, scratch);                                                      \
     }                                                                                              \
     const struct engine_gpu_op engine_gpu_op_##name = {                                            \
         .op = &engine_op_##name, .supports = engine_gpu_has_floats, .launch = name##_launch};

@@ -118,8 +118,15 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
         engine_ssm_scan(b->g, model_state_of(b), x, dt, a, engine_reshape(b->g, bs, 3, states),
                         engine_reshape(b->g, cs, 3, states), b->inputs.spans);
     b->written[1] = scan;
-    x = engine_mul(b->g, x, engine_reshape(b->g, m->d, 2, (int64_t[]){1, heads}));
-    x = engine_glu(b->g, gate, engine_add(b->g, model_named(b, scan, "scan"), x), ENGINE_SILU);
+    scan = model_named(b, scan, "scan");
+    struct engine_tensor *d = engine_reshape(b->g, m->d, 2, (int64_t[]){1, heads});
+    if (size == 1) { /* a long row is faster than many of one number */
+        d = m->d;
+        x = engine_reshape(b->g, x, 2, &channels[1]);
+        scan = engine_reshape(b->g, scan, 2, &channels[1]);
+        gate = engine_reshape(b->g, gate, 2, &channels[1]);
+    }
+    x = engine_glu(b->g, gate, engine_add(b->g, scan, engine_mul(b->g, x, d)), ENGINE_SILU);
     x = engine_reshape(b->g, x, 2, (int64_t[]){m->n_inner, b->n_tokens});
     return model_named(b, model_linear(b, &m->out, x), "mamba_out");
 }

@@ -117,6 +117,12 @@ bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, 
     return !p->arch->ffn.clamps || model_read_layer_f32(r, key, MODEL_OPTIONAL, layer, 0.0f, clamp);
 }
 
+struct engine_tensor *model_split_heads(const struct model_builder *b, struct engine_tensor *x,
+                                        int64_t heads, int64_t size)
+{
+    return engine_reshape(b->g, x, 3, (int64_t[]){size, heads, b->n_tokens});
+}
+
 struct engine_tensor *model_apply_gate(const struct model_builder *b, struct engine_tensor *x,
                                        struct engine_tensor *gate, int64_t n, int64_t rows)
 {

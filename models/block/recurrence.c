@@ -40,12 +40,6 @@ struct engine_tensor *model_shift(struct model_builder *b, bool network, struct 
     return b->written[0] = model_named(b, x, network ? "network_shift" : "shift");
 }
 
-struct engine_tensor *model_split_heads(const struct model_builder *b, struct engine_tensor *x,
-                                        int64_t heads, int64_t size)
-{
-    return engine_reshape(b->g, x, 3, (int64_t[]){size, heads, b->n_tokens});
-}
-
 struct engine_tensor *model_unit_heads(const struct model_builder *b, struct engine_tensor *x,
                                        float eps)
 {

@@ -80,25 +80,32 @@ struct block32_arm_product {
  * faster. */
 enum { BLOCK32_ARM_START = 0x4b400000 };
 
+/* The sums of four rows run on over blocks, exact modulo 2^32: no register is set for a block. */
+struct block32_arm_run {
+    int32x4_t sum[4], before; /* sums of lanes before the last block */
+};
+
 /* isum of four rows, s of their block, b of the column. The offset of nibbles is subtracted from
- * the sums: all rows start with the same number. */
+ * the sums. */
 QUANT_INLINE float32x4_t block32_arm_isum(const struct block32_arm_type *type,
                                           const uint8_t *const block[4], int s,
-                                          const struct quant_act *a, int64_t b)
+                                          const struct quant_act *a, int64_t b,
+                                          struct block32_arm_run *run)
 {
     const bool subtract = !type->codes && !type->form.bytes && !type->form.codebook;
     const int8x16_t x[2] = {vld1q_s8(a->q + 32 * b), vld1q_s8(a->q + 32 * b + 16)};
     struct block32_arm_type raw = *type;
     int32_t start = BLOCK32_ARM_START;
-    int32x4_t sum[4];
     if (subtract) raw.form.offset = 0;
     if (subtract && type->form.offset) start -= type->form.offset * a->sum[b];
-    const int32x4_t first =
-        vreinterpretq_s32_u64(vcombine_u64(vcreate_u64((uint32_t)start), vcreate_u64(0)));
     EACH (r, 4) {
-        sum[r] = arm_dot_pair(first, block32_arm_codes_at(&raw, block[r], s), x, subtract);
+        const int8x16x2_t code = block32_arm_codes_at(&raw, block[r], s);
+        run->sum[r] = arm_dot_pair(run->sum[r], code, x, subtract);
     }
-    return vsubq_f32(vreinterpretq_f32_s32(arm_lane_sums(sum)),
+    const int32x4_t now = arm_running_sums(run->sum);
+    const int32x4_t bits = vaddq_s32(vsubq_s32(now, run->before), vdupq_n_s32(start));
+    run->before = now;
+    return vsubq_f32(vreinterpretq_f32_s32(bits),
                      vreinterpretq_f32_s32(vdupq_n_s32(BLOCK32_ARM_START)));
 }
 
@@ -109,6 +116,7 @@ QUANT_INLINE void block32_arm_sums(const void *product, const struct quant_row_g
     const struct block32_arm_type *type = p->type;
     const size_t bytes = type->form.block_bytes;
     float32x4_t acc = vdupq_n_f32(0.0f);
+    struct block32_arm_run run = {0};
     for (int64_t b = 0; b < p->n_blocks; b += type->n, row += bytes) {
         const uint8_t *block[4];
         EACH (r, 4) {
@@ -118,7 +126,7 @@ QUANT_INLINE void block32_arm_sums(const void *product, const struct quant_row_g
         quant_group_prefetch_adjacent(group, row, (size_t)(b / type->n) * bytes, bytes);
         const float32x4_t d = block32_arm_d(type, block);
         EACH (s, type->n) {
-            const float32x4_t isum = block32_arm_isum(type, block, s, p->a, b + s);
+            const float32x4_t isum = block32_arm_isum(type, block, s, p->a, b + s, &run);
             const float32x4_t scale = vmulq_n_f32(d, p->a->d[b + s]);
             if (type->form.has_min) {
                 const float32x4_t t = vmulq_n_f32(arm_halves(block, 2), p->a->s[b + s]);

@@ -31,7 +31,7 @@ QUANT_INLINE int32x4_t arm_dot(int32x4_t acc, int8x16_t code, int8x16_t q)
 #endif
 }
 
-/* acc + products of 32 elements. `is_small`: codes are at most 63 in magnitude, so that four
+/* acc + products of 32 elements. `is_small`: codes are at most 64 in magnitude, so that four
  * products are added in 16 bits. */
 QUANT_INLINE int32x4_t arm_dot_pair(int32x4_t acc, int8x16x2_t code, const int8x16_t q[2],
                                     bool is_small)
@@ -89,6 +89,19 @@ QUANT_INLINE int32x4_t arm_dot_word(int32x4_t acc, int8x16_t v, int8x16_t x, int
 QUANT_INLINE int32x4_t arm_lane_sums(const int32x4_t v[4])
 {
     return vpaddq_s32(vpaddq_s32(v[0], v[1]), vpaddq_s32(v[2], v[3]));
+}
+
+/* The lane sums of four sums that run on. With SDOT the compiler would compute later products
+ * earlier, and copy the sums for them. */
+QUANT_INLINE int32x4_t arm_running_sums(int32x4_t v[4])
+{
+    int32x4_t sums = arm_lane_sums(v);
+#ifdef __ARM_FEATURE_DOTPROD
+    int32x4_t a = v[0], b = v[1], c = v[2], d = v[3]; /* operands in an array would be memory */
+    __asm__("" : "+w"(a), "+w"(b), "+w"(c), "+w"(d), "+w"(sums));
+    v[0] = a, v[1] = b, v[2] = c, v[3] = d;
+#endif
+    return sums;
 }
 
 /* Word i of v[r] becomes word r of to[i]. */

@@ -3,7 +3,8 @@
  * A type has two functions in addition to its scalar expand (quant/arm/super_types_arm.h):
  *
  *     heads(block[4], heads)     scales and minima of four rows
- *     codes(block, s)            32 codes, elements 32s .. 32s + 31: value + offset, at most 127
+ *     codes(block, s)            32 codes, elements 32s .. 32s + 31: value + offset, at most 127;
+ *                                of types `in_place` 1 << super_arm_shift times that
  *
  * from which super_arm_gemv and super_arm_unpack are inlined into small wrappers (types_arm.inc).
  * gemv multiplies four rows at once: lane r of a register is row r, so that the floats of four
@@ -28,42 +29,59 @@ struct super_arm_type {
     size_t block_bytes;
     int sub_len;
     bool has_min;
-    int offset; /* 0 in types with minima */
+    int offset;    /* 0 in types with minima */
+    bool in_place; /* codes of two bits, of which only the uppermost are shifted to bit 0 */
+    bool is_small; /* codes are at most 64 in magnitude */
     super_arm_heads *heads;
     super_arm_codes *codes;
 };
 
-#ifdef __ARM_FEATURE_DOTPROD
-/* The scales of sub-block s of four rows, less those of the next one, by which sums are multiplied
- * that run on over sub-blocks; s == last: of the last one. */
-QUANT_INLINE int32x4_t super_arm_scale_step(const struct super_heads *h, int s, int last)
+/* is_small from the form of the type's scalar panels, whose codes have another offset. */
+#define SUPER_ARM_IS_SMALL(FORM, OFFSET, IN_PLACE)                                                 \
+    (((FORM).max_code - (FORM).offset + (OFFSET)) << ((IN_PLACE) ? 4 : 0) <= 64 &&                 \
+     (FORM).offset - (OFFSET) <= 64)
+
+/* Codes of two bits in bits 2g and 2g + 1, g = s % 4 < 3, are 1 << 2g times as large. */
+QUANT_INLINE int super_arm_shift(const struct super_arm_type *type, int s)
 {
-    const uint32_t here = s % 4 == 3 ? 0x01000000 : UINT32_C(0xff01) << s % 4 * 8;
+    return type->in_place && s % 4 < 3 ? s % 4 * 2 : 0;
+}
+
+/* Sums that run on over sub-blocks are multiplied by the scales of sub-block s of four rows, less
+ * those of the next one, each times 1 << its shift. There is no next one if its shift is below 0.
+ */
+#ifdef __ARM_FEATURE_DOTPROD
+QUANT_INLINE int32x4_t super_arm_scale_step(const struct super_heads *h, int s, int shift,
+                                            int next_shift)
+{
+    const uint32_t next = next_shift < 0 ? 0 : 256 - (UINT32_C(1) << next_shift);
+    const uint32_t both = (UINT32_C(1) << shift | next << 8) << s % 4 * 8;
     const int32x4_t step =
-        vdotq_s32(vdupq_n_s32(0), h->scale[s / 4], vreinterpretq_s8_u32(vdupq_n_u32(here)));
-    if (s % 4 < 3 || s == last) return step;
-    return vdotq_s32(step, h->scale[s / 4 + 1], vreinterpretq_s8_u32(vdupq_n_u32(0xff)));
+        vdotq_s32(vdupq_n_s32(0), h->scale[s / 4], vreinterpretq_s8_u32(vdupq_n_u32(both)));
+    if (s % 4 < 3 || next_shift < 0) return step;
+    return vdotq_s32(step, h->scale[s / 4 + 1], vreinterpretq_s8_u32(vdupq_n_u32(next)));
 }
 #else
-QUANT_INLINE int32x4_t super_arm_scale(const struct super_heads *h, int s)
+QUANT_INLINE int32x4_t super_arm_scale(const struct super_heads *h, int s, int shift)
 {
     const int32x4_t word = vreinterpretq_s32_s8(h->scale[s / 4]);
     switch (s % 4) {
     case 0:
-        return vshrq_n_s32(vshlq_n_s32(word, 24), 24);
+        return vshrq_n_s32(vshlq_n_s32(word, 24), 24) << shift;
     case 1:
-        return vshrq_n_s32(vshlq_n_s32(word, 16), 24);
+        return vshrq_n_s32(vshlq_n_s32(word, 16), 24) << shift;
     case 2:
-        return vshrq_n_s32(vshlq_n_s32(word, 8), 24);
+        return vshrq_n_s32(vshlq_n_s32(word, 8), 24) << shift;
     default:
-        return vshrq_n_s32(word, 24);
+        return vshrq_n_s32(word, 24) << shift;
     }
 }
 
-QUANT_INLINE int32x4_t super_arm_scale_step(const struct super_heads *h, int s, int last)
+QUANT_INLINE int32x4_t super_arm_scale_step(const struct super_heads *h, int s, int shift,
+                                            int next_shift)
 {
-    const int32x4_t scale = super_arm_scale(h, s);
-    return s == last ? scale : vsubq_s32(scale, super_arm_scale(h, s + 1));
+    const int32x4_t scale = super_arm_scale(h, s, shift);
+    return next_shift < 0 ? scale : vsubq_s32(scale, super_arm_scale(h, s + 1, next_shift));
 }
 #endif
 
@@ -98,26 +116,31 @@ QUANT_INLINE int32x4_t super_arm_msum(int sub_len, const int8x16_t number[4], co
 }
 
 /* isum of four rows, of codes with their offset. Sums run on over sub-blocks, which is exact modulo
- * 2^32. */
+ * 2^32; isum of codes in place is below 2^27, and 1 << 4 times as large before the end. */
 QUANT_INLINE int32x4_t super_arm_isum(const struct super_arm_type *type,
                                       const uint8_t *const block[4], const struct super_heads *h,
                                       const int8_t *q)
 {
-    const int n_subs = SUPER_LEN / type->sub_len;
+    const int up = type->in_place ? 4 : 0;
     int32x4_t isum = vdupq_n_s32(0), sum[4] = {isum, isum, isum, isum};
     EACH (s, 8) {
         const int8x16_t x[2] = {vld1q_s8(q + 32 * s), vld1q_s8(q + 32 * s + 16)};
+        const int shift = up - super_arm_shift(type, s);
+        const int next = s < 7 ? up - super_arm_shift(type, s + 1) : -1;
         int8x16x2_t code[4];
         EACH (r, 4) code[r] = type->codes(block[r], s);
-        EACH (i, 2) {
-            EACH (r, 4) sum[r] = arm_dot(sum[r], code[r].val[i], x[i]);
-            if (type->sub_len == 16 || i == 1)
-                isum = vmlaq_s32(
-                    isum, arm_lane_sums(sum),
-                    super_arm_scale_step(h, (32 * s + 16 * i) / type->sub_len, n_subs - 1));
+        if (type->sub_len == 32) {
+            EACH (r, 4) sum[r] = arm_dot_pair(sum[r], code[r], x, type->is_small);
+            isum = vmlaq_s32(isum, arm_lane_sums(sum), super_arm_scale_step(h, s, shift, next));
+        } else {
+            EACH (i, 2) {
+                EACH (r, 4) sum[r] = arm_dot(sum[r], code[r].val[i], x[i]);
+                isum = vmlaq_s32(isum, arm_lane_sums(sum),
+                                 super_arm_scale_step(h, 2 * s + i, shift, i == 0 ? shift : next));
+            }
         }
     }
-    return isum;
+    return up ? vshrq_n_s32(isum, 4) : isum;
 }
 
 QUANT_INLINE void super_arm_sums(const void *product, const struct quant_row_group *group,
@@ -171,7 +194,8 @@ QUANT_INLINE void super_arm_unpack_rows(const struct super_arm_type *type,
     arm_floats_store(h.d, r, to->d);
     arm_floats_store(type->has_min ? h.m : vdupq_n_f32(0.0f), r, to->m);
     const int n_subs = SUPER_LEN / type->sub_len;
-    EACH (s, n_subs) arm_numbers_store(super_arm_scale_step(&h, s, n_subs - 1), r, to->scale[s]);
+    EACH (s, n_subs)
+        arm_numbers_store(super_arm_scale_step(&h, s, 0, s < n_subs - 1 ? 0 : -1), r, to->scale[s]);
     for (int i = 0; type->has_min && i < 64 / type->sub_len; i++) {
         const int32x4_t even = vreinterpretq_s32_s8(h.min[i & ~1]);
         const int32x4_t odd = vreinterpretq_s32_s8(h.min[i | 1]);
@@ -185,8 +209,9 @@ QUANT_INLINE void super_arm_unpack_rows(const struct super_arm_type *type,
         int8x16_t first[4], second[4];
         EACH (i, 4) {
             const int8x16x2_t code = type->codes(block[i], s);
-            first[i] = vsubq_s8(code.val[0], vdupq_n_s8((int8_t)type->offset));
-            second[i] = vsubq_s8(code.val[1], vdupq_n_s8((int8_t)type->offset));
+            const int8_t shift = (int8_t)super_arm_shift(type, s);
+            first[i] = vsubq_s8(code.val[0] >> shift, vdupq_n_s8((int8_t)type->offset));
+            second[i] = vsubq_s8(code.val[1] >> shift, vdupq_n_s8((int8_t)type->offset));
         }
         arm_units_store(first, r, to->q + 512 * s);
         arm_units_store(second, r, to->q + 512 * s + 256);

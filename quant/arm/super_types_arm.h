@@ -4,6 +4,7 @@
 #define QUANT_ARM_SUPER_TYPES_ARM_H
 
 #include "quant/arm/super_arm.h"
+#include "quant/arm/types_arm.h"
 #include "quant/super/iq1_m.h"
 #include "quant/super/iq1_s.h"
 #include "quant/super/iq2_s.h"
@@ -74,20 +75,18 @@ QUANT_INLINE uint8x16x2_t super_arm_load(const void *at)
     return (uint8x16x2_t){{vld1q_u8(at), vld1q_u8((const uint8_t *)at + 16)}};
 }
 
-/* Bits 2g and 2g + 1 of each byte. */
+/* 32 bytes at `at`, loaded again at each call: the compiler does not see that the address is that
+ * of an earlier one, and keeps none in registers, which are too few. */
+QUANT_INLINE uint8x16x2_t super_arm_load_again(const void *at)
+{
+    __asm__ volatile("" : "+r"(at));
+    return super_arm_load(at);
+}
+
+/* Bits 2g and 2g + 1 of each byte, in place but for those of g = 3, which become bits 0 and 1. */
 QUANT_INLINE uint8x16_t super_arm_two_bits(uint8x16_t v, int g)
 {
-    const uint8x16_t three = vdupq_n_u8(3);
-    switch (g) {
-    case 0:
-        return vandq_u8(v, three);
-    case 1:
-        return vandq_u8(vshrq_n_u8(v, 2), three);
-    case 2:
-        return vandq_u8(vshrq_n_u8(v, 4), three);
-    default:
-        return vshrq_n_u8(v, 6);
-    }
+    return g == 3 ? vshrq_n_u8(v, 6) : vandq_u8(v, vdupq_n_u8((uint8_t)(3 << 2 * g)));
 }
 
 /* n bits of each byte of `high`, from bit `from` on, in the place of the bits of `low` from bit
@@ -126,6 +125,21 @@ QUANT_INLINE int8x16x2_t super_arm_signed(super_grid_entry *entry, super_grid_si
         const int8x16_t mask = vreinterpretq_s8_u8(arm_mask_of_bits(bits >> 16 * i));
         code.val[i] = vsubq_s8(veorq_s8(code.val[i], mask), mask);
     }
+    return code;
+}
+
+/* Numbers i and j of a table. */
+QUANT_INLINE int8x16_t super_arm_two(const uint64_t *table, size_t i, size_t j)
+{
+    return vreinterpretq_s8_u64(vcombine_u64(vld1_u64(table + i), vld1_u64(table + j)));
+}
+
+/* code, times the signs that four times seven bits say (super_signs7). */
+QUANT_INLINE int8x16x2_t super_arm_times_signs(int8x16x2_t code, uint32_t bits)
+{
+    EACH (i, 2)
+        code.val[i] = vmulq_s8(code.val[i], super_arm_two(quant_arm_signs7, bits >> 14 * i & 127,
+                                                          bits >> (14 * i + 7) & 127));
     return code;
 }
 
@@ -171,7 +185,7 @@ QUANT_INLINE int8x16x2_t q4_k_codes_arm(const uint8_t *block, int s)
 QUANT_INLINE int8x16x2_t q5_k_codes_arm(const uint8_t *block, int s)
 {
     const struct q5_k_block *w = (const void *)block;
-    const uint8x16x2_t v = super_arm_load(w->q + s / 2 * 32), high = super_arm_load(w->high);
+    const uint8x16x2_t v = super_arm_load(w->q + s / 2 * 32), high = super_arm_load_again(w->high);
     int8x16x2_t code;
     EACH (i, 2) {
         const int8x16_t low = s % 2 ? arm_high_nibbles(v.val[i]) : arm_low_nibbles(v.val[i]);
@@ -193,7 +207,7 @@ QUANT_INLINE int8x16x2_t q6_k_codes_arm(const uint8_t *block, int s)
 {
     const struct q6_k_block *w = (const void *)block;
     const uint8x16x2_t v = super_arm_load(w->low + s / 4 * 64 + s % 2 * 32);
-    const uint8x16x2_t high = super_arm_load(w->high + s / 4 * 32);
+    const uint8x16x2_t high = super_arm_load_again(w->high + s / 4 * 32);
     int8x16x2_t code;
     EACH (i, 2) {
         const int8x16_t low = s % 4 < 2 ? arm_low_nibbles(v.val[i]) : arm_high_nibbles(v.val[i]);
@@ -230,27 +244,34 @@ QUANT_INLINE int8x16x2_t q2_k_codes_arm(const uint8_t *block, int s)
     return code;
 }
 
-QUANT_INLINE int8x16_t q3_k_scales_arm(const uint8_t *block)
+QUANT_INLINE void q3_k_heads_arm(const uint8_t *const block[4], struct super_heads *h)
 {
-    const struct q3_k_block *w = (const void *)block;
-    const int8x16_t down =
-        vcombine_s8(vcreate_s8(0xfefefefe00000000), vcreate_s8(0xfafafafafcfcfcfc));
-    const uint8x8_t v = vld1_u8(w->scale);
-    const uint8x16_t low = vcombine_u8(vand_u8(v, vdup_n_u8(15)), vshr_n_u8(v, 4));
-    const uint8x16_t two = vreinterpretq_u8_u32(vdupq_n_u32(quant_load32(w->scale + 8)));
-    const uint8x16_t high = vandq_u8(vshlq_u8(two, down), vdupq_n_u8(3));
-    return super_arm_sum(vorrq_u8(low, vshlq_n_u8(high, 4)), -32);
+    int8x16_t row[4], word[4];
+    EACH (r, 4) { /* the last 14 bytes */
+        const int8x16_t end = vld1q_s8((const int8_t *)block[r] + sizeof(struct q3_k_block) - 16);
+        row[r] = vextq_s8(end, end, 2);
+    }
+    arm_transpose(row, word);
+    const uint16x8_t d = vreinterpretq_u16_s8(word[3]);
+    h->d = vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(vuzp1q_u16(d, d))));
+    EACH (i, 4) {
+        const uint8x16_t low = vreinterpretq_u8_s8(word[i % 2]);
+        const int8x16_t four = i < 2 ? arm_low_nibbles(low) : arm_high_nibbles(low);
+        h->scale[i] = super_arm_sum(
+            super_arm_insert(vreinterpretq_u8_s8(four), vreinterpretq_u8_s8(word[2]), 2, 2 * i, 4),
+            -32);
+    }
 }
-SUPER_ARM_HEADS(q3_k, offsetof(struct q3_k_block, d), 1.0f)
 
 QUANT_INLINE int8x16x2_t q3_k_codes_arm(const uint8_t *block, int s)
 {
     const struct q3_k_block *w = (const void *)block;
-    const uint8x16x2_t v = super_arm_load(w->q + s / 4 * 32), high = super_arm_load(w->high);
+    const uint8x16x2_t v = super_arm_load(w->q + s / 4 * 32), high = super_arm_load_again(w->high);
+    const int third = s % 4 < 3 ? s % 4 * 2 + 2 : 2;
     int8x16x2_t code;
     EACH (i, 2)
         code.val[i] = vreinterpretq_s8_u8(
-            super_arm_insert(super_arm_two_bits(v.val[i], s % 4), high.val[i], 1, s, 2));
+            super_arm_insert(super_arm_two_bits(v.val[i], s % 4), high.val[i], 1, s, third));
     return code;
 }
 
@@ -321,17 +342,28 @@ QUANT_INLINE int8x16x2_t q8_k_codes_arm(const uint8_t *block, int s)
 
 /* ---- IQ4_XS ---- */
 
-QUANT_INLINE int8x16_t iq4_xs_scales_arm(const uint8_t *block)
+QUANT_INLINE void iq4_xs_heads_arm(const uint8_t *const block[4], struct super_heads *h)
 {
-    const struct iq4_xs_block *w = (const void *)block;
-    const int16x8_t down = {0, -2, -4, -6, -8, -10, -12, -14};
-    const uint8x8_t v = vcreate_u8(quant_load32(w->scale_low));
-    const uint8x8_t low = vzip1_u8(vand_u8(v, vdup_n_u8(15)), vshr_n_u8(v, 4));
-    const uint8x8_t high =
-        vand_u8(vmovn_u16(vshlq_u16(vdupq_n_u16(w->scale_high), down)), vdup_n_u8(3));
-    return super_arm_sum(vcombine_u8(vorr_u8(low, vshl_n_u8(high, 4)), vdup_n_u8(0)), -32);
+    const uint8x16_t bytes = {2, 2, 2, 2, 6, 6, 6, 6, 10, 10, 10, 10, 14, 14, 14, 14};
+    const int8x16_t up = {4, 2, 0, -2, 4, 2, 0, -2, 4, 2, 0, -2, 4, 2, 0, -2};
+    uint32x4_t pair[2];
+    EACH (i, 2)
+        pair[i] =
+            vreinterpretq_u32_u8(vcombine_u8(vld1_u8(block[2 * i]), vld1_u8(block[2 * i + 1])));
+    const uint8x16_t first = vreinterpretq_u8_u32(vuzp1q_u32(pair[0], pair[1]));
+    const uint8x16_t low = vreinterpretq_u8_u32(vuzp2q_u32(pair[0], pair[1]));
+    const uint16x8_t d = vreinterpretq_u16_u8(first);
+    const uint8x16_t even = vandq_u8(low, vdupq_n_u8(15)), odd = vshrq_n_u8(low, 4);
+    const uint32x4_t rows01 = vreinterpretq_u32_u8(vzip1q_u8(even, odd));
+    const uint32x4_t rows23 = vreinterpretq_u32_u8(vzip2q_u8(even, odd));
+    const uint32x4_t four[2] = {vuzp1q_u32(rows01, rows23), vuzp2q_u32(rows01, rows23)};
+    h->d = vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(vuzp1q_u16(d, d))));
+    EACH (i, 2) {
+        const uint8x16_t high = vqtbl1q_u8(first, vaddq_u8(bytes, vdupq_n_u8((uint8_t)i)));
+        h->scale[i] = super_arm_sum(
+            vbslq_u8(vdupq_n_u8(0x30), vshlq_u8(high, up), vreinterpretq_u8_u32(four[i])), -32);
+    }
 }
-SUPER_ARM_HEADS(iq4_xs, 0, 1.0f)
 
 QUANT_INLINE int8x16x2_t iq4_xs_codes_arm(const uint8_t *block, int s)
 {
@@ -353,7 +385,16 @@ QUANT_INLINE int8x16_t iq2_xxs_scales_arm(const uint8_t *block)
     return super_arm_tails(vuzp2q_u32(v[0], v[1]), vuzp2q_u32(v[2], v[3]));
 }
 SUPER_ARM_HEADS(iq2_xxs, 0, 0.125f)
-SUPER_ARM_GRID(iq2_xxs)
+
+QUANT_INLINE int8x16x2_t iq2_xxs_codes_arm(const uint8_t *block, int s)
+{
+    const struct iq2_xxs_block *w = (const void *)block;
+    const uint32_t q = quant_load32(w->sub[s].q);
+    int8x16x2_t code;
+    EACH (i, 2)
+        code.val[i] = super_arm_two(quant_grid_iq2_xxs, q >> 16 * i & 255, q >> (16 * i + 8) & 255);
+    return super_arm_times_signs(code, quant_load32(w->sub[s].tail));
+}
 
 QUANT_INLINE int8x16_t iq2_xs_scales_arm(const uint8_t *block)
 {
@@ -376,7 +417,13 @@ QUANT_INLINE int8x16_t iq3_xxs_scales_arm(const uint8_t *block)
                            vreinterpretq_u32_u8(vld1q_u8(w->tail[4])));
 }
 SUPER_ARM_HEADS(iq3_xxs, 0, 0.25f)
-SUPER_ARM_GRID(iq3_xxs)
+
+QUANT_INLINE int8x16x2_t iq3_xxs_codes_arm(const uint8_t *block, int s)
+{
+    const struct iq3_xxs_block *w = (const void *)block;
+    return super_arm_times_signs(super_arm_entries(iq3_xxs_entry, block, s),
+                                 quant_load32(w->tail[s]));
+}
 
 QUANT_INLINE int8x16_t iq3_s_scales_arm(const uint8_t *block)
 {

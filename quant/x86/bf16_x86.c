@@ -59,25 +59,6 @@ CPU_TARGET_AVX2 QUANT_INLINE void four_avx2(int64_t k, const struct quant_row_gr
     }
 }
 
-CPU_TARGET_AVX2 __attribute__((noinline)) static void
-lanes_avx2(int64_t k, const struct quant_row_group *group, const uint8_t *row, const uint8_t *x,
-           float lanes[4][16])
-{
-    if (group->list)
-        four_avx2(k, &(struct quant_row_group){.n = 4, .list = group->list, .next = group->next},
-                  row, x, lanes);
-    else if (group->adjacent_rows)
-        four_avx2(k,
-                  &(struct quant_row_group){
-                      .n = 4, .adjacent_rows = true, .row_stride = group->row_stride},
-                  row, x, lanes);
-    else
-        four_avx2(k,
-                  &(struct quant_row_group){
-                      .n = 4, .row_stride = group->row_stride, .distance = group->distance},
-                  row, x, lanes);
-}
-
 CPU_TARGET_AVX512 QUANT_INLINE void four_avx512(int64_t k, const struct quant_row_group *group,
                                                 const uint8_t *row, const uint8_t *x,
                                                 float lanes[4][16])
@@ -104,24 +85,28 @@ CPU_TARGET_AVX512 QUANT_INLINE void four_avx512(int64_t k, const struct quant_ro
     for (int r = 0; r < 4; r++) _mm512_storeu_ps(lanes[r], sum[r]);
 }
 
-CPU_TARGET_AVX512 __attribute__((noinline)) static void
-lanes_avx512(int64_t k, const struct quant_row_group *group, const uint8_t *row, const uint8_t *x,
-             float lanes[4][16])
-{
-    if (group->list)
-        four_avx512(k, &(struct quant_row_group){.n = 4, .list = group->list, .next = group->next},
-                    row, x, lanes);
-    else if (group->adjacent_rows)
-        four_avx512(k,
-                    &(struct quant_row_group){
-                        .n = 4, .adjacent_rows = true, .row_stride = group->row_stride},
-                    row, x, lanes);
-    else
-        four_avx512(k,
-                    &(struct quant_row_group){
-                        .n = 4, .row_stride = group->row_stride, .distance = group->distance},
-                    row, x, lanes);
-}
+/* lanes_LEVEL has four_LEVEL inlined for each way in which rows follow each other. */
+#define LANES_OF_FOUR(LEVEL, TARGET)                                                               \
+    TARGET __attribute__((noinline)) static void lanes_##LEVEL(                                    \
+        int64_t k, const struct quant_row_group *group, const uint8_t *row, const uint8_t *x,      \
+        float lanes[4][16])                                                                        \
+    {                                                                                              \
+        const struct quant_row_group listed = {.n = 4, .list = group->list, .next = group->next},  \
+                                     adjacent = {.n = 4,                                           \
+                                                 .adjacent_rows = true,                            \
+                                                 .row_stride = group->row_stride},                 \
+                                     strided = {.n = 4,                                            \
+                                                .row_stride = group->row_stride,                   \
+                                                .distance = group->distance};                      \
+        if (group->list)                                                                           \
+            four_##LEVEL(k, &listed, row, x, lanes);                                               \
+        else if (group->adjacent_rows)                                                             \
+            four_##LEVEL(k, &adjacent, row, x, lanes);                                             \
+        else                                                                                       \
+            four_##LEVEL(k, &strided, row, x, lanes);                                              \
+    }
+LANES_OF_FOUR(avx2, CPU_TARGET_AVX2)
+LANES_OF_FOUR(avx512, CPU_TARGET_AVX512)
 
 /* Constants of a gemv, for all groups of rows. */
 struct product {

@@ -367,9 +367,8 @@ static bool fill_tables(struct constrain_finisher *f)
     f->string = calloc((size_t)s->n_string + 1, sizeof *f->string);
     f->name = calloc((size_t)s->n_object + 1, sizeof *f->name);
     f->place = malloc(((size_t)s->n_place + 1) * sizeof *f->place);
-    for (uint32_t i = 0; i < s->n_object; i++) {
+    for (uint32_t i = 0; i < s->n_object; i++)
         if (s->object[i].key->n_state > work) work = s->object[i].key->n_state;
-    }
     f->work = calloc(work, sizeof *f->work);
     if (!f->string || !f->name || !f->place || !f->work) return false;
     memset(f->place, 0xff, ((size_t)s->n_place + 1) * sizeof *f->place);

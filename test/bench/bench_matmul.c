@@ -242,7 +242,7 @@ static double fma_peak(enum cpu_level level)
 /* n rows of random numbers, packed in bundles. */
 static float *packed_rows(const struct engine_tile_packed *packed, int64_t k, int n, int bundle)
 {
-    const int64_t n_steps = (k + 31) / 32 * 2;
+    const int64_t n_steps = (k + 31) / 32 * (32 / packed->step_len);
     float *to = support_memory((size_t)(n * n_steps) * 16 * sizeof *to),
           *row = support_memory((size_t)k * 4);
     uint64_t seed = 3;
@@ -259,7 +259,7 @@ static void bench_float_tile(struct engine *engine, const char *name,
                              const struct engine_tile_packed *packed, int64_t k)
 {
     enum { L2_FLOATS = 1 << 17, PIECE = ENGINE_TILE_FLOAT_ROWS, COLUMNS = ENGINE_TILE_COLS };
-    const int64_t n_steps = (k + 31) / 32 * 2;
+    const int64_t n_steps = (k + 31) / 32 * (32 / packed->step_len);
     int n_pieces = (int)(L2_FLOATS / (PIECE * k));
     if (n_pieces < 1) n_pieces = 1;
     const int n_groups = (int)((1 << 14) / k) + 1;

@@ -28,6 +28,8 @@ out_like '"tokens":0'
 infer run --raw -m "$work/m.gguf" hello -n 8 --stop z
 status 0
 out ''
+run --draft off
+[ "$(ids)" = "$one" ] || bad "--draft off: status $code, $(ids), not $one"
 
 begin lines_of_batch_are_texts_of_run
 printf '{"prompt":"%s"%s}\n' hello '' 'a b' ',"temp":1,"seed":3' no ',"predict":3' hello ',"stop":["a"],"seed":5' \

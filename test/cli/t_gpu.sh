@@ -198,6 +198,13 @@ status 2
 err_line 'cold: counts of a model with other layers$'
 infer logits $m -p abc -o "$work/logits" --cpu-cold "$work/cold"
 status 2
+infer logits -m "$work/cold" -p abc -o "$work/logits"
+status 3
+err_line 'cold: no language model: the file is counts of activations, which divide a model between processor and GPU$'
+"$make_model" "$work/mtp.gguf" arch=qwen35-mtp || exit 1 # a layer that only drafts has no counts
+infer imatrix -m "$work/mtp.gguf" -f "$work/text" --chunk 16 --chunks 1 -o "$work/mtp" --activations
+arguments="logits -m $work/mtp.gguf -p abcdefgh -o -"
+same --gpu all --cpu-cold "$work/mtp"
 "$make_adapter" "$work/relu.gguf" "$work/d.gguf" rank=4 || bad 'no adapter'
 gpu logits -m "$work/relu.gguf" -p abc -o "$work/logits" --gpu all --cpu-cold "$work/cold" --lora "$work/d.gguf"
 status 2

@@ -62,7 +62,7 @@ infer score -m "$work/m.gguf" -p hello --continuation x
 status 3
 err_like 'encoder reads a text'
 infer logits -m "$work/m.gguf" --ids '1 2 3'
-status 1
+status 2
 err_like 'no text for the encoder'
 infer inspect -m "$work/m.gguf"
 status 0

@@ -230,6 +230,11 @@ done
 usage "^infer: -np: '0' is not one to 16" bench -np 0
 usage "^infer: -s: '-2' is not a whole number" -p x -s -2
 
+begin empty_words_are_visible # of a variable that is not set
+usage "^infer: '': cannot read: No such file" -f ''
+usage "^infer: '': cannot read: No such file" score ''
+usage "^infer: '': unexpected argument" -p x ''
+
 begin a_value_that_is_no_choice_is_named
 usage "--isa: 'sse' is none of scalar\|avx2" -p x --isa sse
 usage "--isa: 'avx' is none of" -p x --isa avx

@@ -61,9 +61,8 @@ static bool eval_item(struct jinja_run *r, struct jinja_scope *scope, const stru
 {
     struct jinja_value object, key, bound[3];
     if (!jinja_eval(r, scope, node->a, &object)) return false;
-    if (node->b->kind != JINJA_N_SLICE) {
+    if (node->b->kind != JINJA_N_SLICE)
         return jinja_eval(r, scope, node->b, &key) && jinja_item(r, &object, &key, out);
-    }
     const struct jinja_node *part[3] = {node->b->a, node->b->b, node->b->c};
     for (int i = 0; i < 3; i++) {
         bound[i] = jinja_none();

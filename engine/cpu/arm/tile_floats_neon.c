@@ -118,7 +118,7 @@ static void packed_product(int64_t n_steps, const float *w, const float *x, int 
 }
 
 const struct engine_tile_packed engine_tile_packed_f32_neon = {
-    .rows = ROWS, .lanes = LANES, .pack = pack, .product = packed_product};
+    .rows = ROWS, .lanes = LANES, .step_len = 16, .pack = pack, .product = packed_product};
 
 /* ---- Attention ---- */
 

@@ -45,12 +45,14 @@ struct engine_cols256 { /* one super-block of 256 of 8 columns */
 
 /* Products of packed floats. A bundle of n rows (or columns) is [16 / lanes][steps][n][lanes]: a
  * step is 16 elements of each row, and with 8 lanes all first halves precede all second halves. The
- * number of steps is even. w[r][i] is element i of row r, with 3 rows and 8 lanes:
+ * number of steps is even. (With step_len 32 a step is 32 bfloat16 in the place of 16 floats, and
+ * the number of steps may be odd.) w[r][i] is element i of row r, with 3 rows and 8 lanes:
  *
  *     first halves     w[0][0..7]   w[1][0..7]   w[2][0..7]   w[0][16..23]   w[1][16..23]   ..
  *     second halves    w[0][8..15]  w[1][8..15]  w[2][8..15]  w[0][24..31]   w[1][24..31]   .. */
 struct engine_tile_packed {
     int rows, lanes;
+    int step_len; /* elements of a step */
     /* Packs n elements of a row, from a multiple of 32 on, padded with `fill` to a multiple of 32.
      * `to` is the place of the first element in the bundle; `half` and `step` are the distances, in
      * floats, to its second half and to the next step. */
@@ -145,8 +147,8 @@ struct engine_tile {
     void (*begin)(void), (*end)(void);
     /* The products of f32 and bf16 with packed rows and columns. If k is not a multiple of 32, f32
      * rows are padded with -0.0f and columns with 0.0f, whose product changes no sum; bf16 rows and
-     * columns with zeros. In bf16 the odd ones of 32 elements are a step, then the even ones. NULL
-     * if this is not faster. */
+     * columns with zeros. In bf16 the odd ones of 32 elements are a step, then the even ones, or
+     * all are one step. NULL if this is not faster. */
     const struct engine_tile_packed *packed_f32, *packed_bf16;
     /* o[i][d] = fmaf(v[j][d], p[i][j], o[i][d]) for j = 0 .. n - 1 ascending; i < n_rows, d <
      * dim. */

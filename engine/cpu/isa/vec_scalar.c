@@ -178,17 +178,13 @@ VEC_FN v16 v_xor_bits(v16 a, uint32_t bits)
 
 VEC_FN v16 v_or(v16 a, v16 b)
 {
-    for (int l = 0; l < 16; ++l) {
-        a.lane[l] = float_of(bits_of(a.lane[l]) | bits_of(b.lane[l]));
-    }
+    for (int l = 0; l < 16; ++l) a.lane[l] = float_of(bits_of(a.lane[l]) | bits_of(b.lane[l]));
     return a;
 }
 
 VEC_FN v16 v_add_bits(v16 a, v16 b)
 {
-    for (int l = 0; l < 16; ++l) {
-        a.lane[l] = float_of(bits_of(a.lane[l]) + bits_of(b.lane[l]));
-    }
+    for (int l = 0; l < 16; ++l) a.lane[l] = float_of(bits_of(a.lane[l]) + bits_of(b.lane[l]));
     return a;
 }
 
@@ -202,18 +198,16 @@ VEC_FN v16 v_shl_bits(v16 a, int n)
 
 VEC_FN float v_sum_tree(v16 a)
 {
-    for (int h = 8; h > 0; h /= 2) {
+    for (int h = 8; h > 0; h /= 2)
         for (int i = 0; i < h; ++i) a.lane[i] += a.lane[i + h];
-    }
     return a.lane[0];
 }
 
 VEC_FN float v_max_tree(v16 a)
 {
     for (int h = 8; h > 0; h /= 2) {
-        for (int i = 0; i < h; ++i) {
+        for (int i = 0; i < h; ++i)
             a.lane[i] = a.lane[i + h] > a.lane[i] ? a.lane[i + h] : a.lane[i];
-        }
     }
     return a.lane[0];
 }

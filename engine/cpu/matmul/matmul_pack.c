@@ -76,9 +76,10 @@ const struct engine_tile_packed *engine_matmul_packed(const struct engine_matmul
     return form->layout == QUANT_LAYOUT_BF16 ? run->tile->packed_bf16 : run->tile->packed_f32;
 }
 
-int64_t engine_matmul_packed_steps(const struct engine_matmul_run *run)
+int64_t engine_matmul_packed_steps(const struct engine_matmul_run *run,
+                                   const struct engine_tile_packed *packed)
 {
-    return (run->p->k + 31) / 32 * 2;
+    return (run->p->k + 31) / 32 * (32 / packed->step_len);
 }
 
 void engine_matmul_pack_row(const struct engine_matmul_run *run,
@@ -87,8 +88,9 @@ void engine_matmul_pack_row(const struct engine_matmul_run *run,
 {
     const struct quant_kernel *kernel = &run->task->cpu->quant.type[type->id];
     const int64_t k = run->p->k;
-    const int64_t step = n * packed->lanes, half = engine_matmul_packed_steps(run) * step;
-    to += i / n * engine_matmul_packed_steps(run) * 16 * n + i % n * packed->lanes;
+    const int64_t n_steps = engine_matmul_packed_steps(run, packed);
+    const int64_t step = n * packed->lanes, half = n_steps * step;
+    to += i / n * n_steps * 16 * n + i % n * packed->lanes;
     if (type->id == QUANT_F32 && (uintptr_t)row % sizeof(float) == 0) {
         packed->pack(k, (const float *)row, fill, half, step, to);
         return;
@@ -97,7 +99,7 @@ void engine_matmul_pack_row(const struct engine_matmul_run *run,
         float decoded[PACK_ELEMENTS];
         const int64_t some = engine_min(PACK_ELEMENTS, k - at);
         kernel->decode(at, some, row, decoded);
-        packed->pack(some, decoded, fill, half, step, to + at / 16 * step);
+        packed->pack(some, decoded, fill, half, step, to + at / packed->step_len * step);
     }
 }
 

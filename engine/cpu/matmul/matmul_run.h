@@ -60,7 +60,8 @@ void *engine_matmul_k_block_at(const struct engine_matmul_run *run,
 const struct engine_tile_packed *engine_matmul_packed(const struct engine_matmul_run *run,
                                                       const struct quant_act_form *form);
 /* The number of steps of 16 elements in packed rows and columns, an even number. */
-int64_t engine_matmul_packed_steps(const struct engine_matmul_run *run);
+int64_t engine_matmul_packed_steps(const struct engine_matmul_run *run,
+                                   const struct engine_tile_packed *packed);
 
 /* Packs a row of k elements as row i of bundles of n rows from `to` on. */
 void engine_matmul_pack_row(const struct engine_matmul_run *run,

@@ -25,7 +25,8 @@ void engine_route_packed_run(const struct engine_matmul_run *run,
 {
     const struct engine_tile_packed *packed = engine_matmul_packed(run, b->type->act);
     enum { ROWS = ENGINE_TILE_FLOAT_ROWS };
-    const int64_t bundle = engine_matmul_packed_steps(run) * 16; /* floats per row */
+    const int64_t n_steps = engine_matmul_packed_steps(run, packed);
+    const int64_t bundle = n_steps * 16; /* floats per row */
     const int64_t gate_stride = engine_round_up(b->n_rows, ROWS), per_side = gate_stride / ROWS;
     const int64_t per_col_panel = per_side * route_sides(b);
     const int64_t steps = per_col_panel * ((b->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS);
@@ -39,7 +40,7 @@ void engine_route_packed_run(const struct engine_matmul_run *run,
         float *out[ENGINE_TILE_COLS];
         route_outputs(run, b, i, n_cols, r, gate_stride, at, out);
         if (step >= steps - quarter) route_prefetch_step(&prefetch);
-        packed->product(engine_matmul_packed_steps(run), (const float *)run->local + at * bundle,
+        packed->product(n_steps, (const float *)run->local + at * bundle,
                         (const float *)engine_matmul_floats_at(run, b->type->act, b->col_panel, i),
                         (int)engine_min(ROWS, b->n_rows - r), n_cols, out);
         if (step % per_col_panel == per_col_panel - 1)

@@ -58,6 +58,8 @@ static struct sequence_span span_at(const struct engine_tensor *spans, int64_t s
     return span;
 }
 
+enum { STEP_HEADS = 16 };
+
 /* A unit of work (state rows of one head of one span) at one token. */
 struct scan_unit {
     const struct engine_task *task;
@@ -69,6 +71,10 @@ struct scan_unit {
     float *state;        /* the unit's rows in the slot that is written */
     float *out;          /* their outputs at this token */
     float *temp;         /* a buffer for the op */
+    struct {             /* of ssm_scan: softplus(dt) of the heads from `first` on at token t */
+        int64_t first, t;
+        float d[STEP_HEADS];
+    } steps;
 };
 
 /* Rows of a unit, for states with an output per row: few enough to stay in the L1 cache between
@@ -98,6 +104,7 @@ static struct scan_unit unit_new(const struct engine_task *task, struct engine_t
                               .vec = &task->cpu->vec,
                               .dst = dst,
                               .buffer = buffer,
+                              .steps.t = -1,
                               .temp = engine_scratch_buffer(task, buffer, BUFFER_TEMP)};
 }
 
@@ -115,9 +122,9 @@ static const float *head_row(const struct scan_unit *u, int k)
     return row_of(u, k, u->h, u->t);
 }
 
-/* Copies the unit's rows of the table from one slot to the other. */
+/* Copies the unit's rows of the table, of n_heads heads, from one slot to the other. */
 static void state_start(struct scan_unit *u, struct engine_tensor *table,
-                        const struct sequence_span *span)
+                        const struct sequence_span *span, int64_t n_heads)
 {
     const int64_t n = table->ne[0], slot = table->ne[2] * table->ne[1];
     const int64_t row = u->h * table->ne[1] + u->row;
@@ -125,33 +132,38 @@ static void state_start(struct scan_unit *u, struct engine_tensor *table,
     u->state = data + (span->to * slot + row) * n;
     if (span->from != span->to)
         memcpy(u->state, data + (span->from * slot + row) * n,
-               (size_t)(u->n_rows * n) * sizeof(float));
+               (size_t)(n_heads * u->n_rows * n) * sizeof(float));
 }
 
 /* Runs `step` on each token of each unit. `like`: the source with the shape of the outputs; `table`
- * and `spans`: sources. Outputs of a span with a slot out of range are NaN. */
+ * and `spans`: sources. Outputs of a span with a slot out of range are NaN. A unit has several
+ * heads if each has one row. */
 static void run_units(const struct engine_task *task, struct engine_tensor *dst, int like,
-                      int table, int spans, int64_t unit_rows,
-                      void (*step)(const struct scan_unit *u))
+                      int table, int spans, int64_t unit_rows, void (*step)(struct scan_unit *u))
 {
     struct scan_unit u = unit_new(task, dst);
     const struct engine_tensor *x = dst->src[like];
     const int64_t dim = x->ne[0], heads = x->ne[1], slots = dst->src[table]->ne[3];
     const int64_t rows = dst->src[table]->ne[1], per_head = (rows + unit_rows - 1) / unit_rows;
+    const int64_t together = rows == 1 ? STEP_HEADS : 1, groups = (heads + together - 1) / together;
     int64_t first, last;
-    engine_task_rows(task, per_head * heads * dst->src[spans]->ne[1], &first, &last);
+    engine_task_rows(task, per_head * groups * dst->src[spans]->ne[1], &first, &last);
     for (int64_t unit = first; unit < last; unit++) {
         u.row = unit % per_head * unit_rows;
         u.n_rows = engine_min(unit_rows, rows - u.row);
-        u.h = unit / per_head % heads;
+        u.h = unit / per_head % groups * together;
+        const int64_t h = u.h, n_heads = engine_min(together, heads - h);
         const struct sequence_span span =
-            span_at(dst->src[spans], unit / per_head / heads, x->ne[2], slots);
-        if (span.has_slots) state_start(&u, dst->src[table], &span);
-        for (u.t = span.first; u.t < span.first + span.count; u.t++) {
-            u.out = (float *)(void *)dst->data + (u.t * heads + u.h) * dim + u.row;
-            if (span.has_slots) step(&u);
-            for (int64_t i = 0; !span.has_slots && i < u.n_rows; i++) u.out[i] = NAN;
-        }
+            span_at(dst->src[spans], unit / per_head / groups, x->ne[2], slots);
+        if (span.has_slots) state_start(&u, dst->src[table], &span, n_heads);
+        float *state = u.state;
+        for (u.t = span.first; u.t < span.first + span.count; u.t++)
+            for (u.h = h; u.h < h + n_heads; u.h++) {
+                u.state = state + (u.h - h) * dst->src[table]->ne[0];
+                u.out = (float *)(void *)dst->data + (u.t * heads + u.h) * dim + u.row;
+                if (span.has_slots) step(&u);
+                for (int64_t i = 0; !span.has_slots && i < u.n_rows; i++) u.out[i] = NAN;
+            }
     }
 }
 
@@ -232,13 +244,27 @@ ENGINE_CPU_ROWS_OP(ssm_conv, ssm_conv_scratch, ssm_conv_run);
 
 /* ---- ssm_scan ---- */
 
-static void ssm_scan_step(const struct scan_unit *u)
+/* Returns softplus(dt) of the unit's head. Heads follow each other, so it is computed for several
+ * at once, which takes as long as one. */
+static float scan_step_size(struct scan_unit *u)
+{
+    const int64_t first = u->h - u->h % STEP_HEADS;
+    if (u->steps.t != u->t || u->steps.first != first) {
+        const int64_t left = u->dst->src[ENGINE_SCAN_TABLE]->ne[2] - first;
+        u->vec->unary[ENGINE_SOFTPLUS](left < STEP_HEADS ? left : STEP_HEADS,
+                                       row_of(u, ENGINE_SCAN_DT, u->t, 0) + first, u->steps.d);
+        u->steps.first = first;
+        u->steps.t = u->t;
+    }
+    return u->steps.d[u->h - first];
+}
+
+static void ssm_scan_step(struct scan_unit *u)
 {
     const struct engine_tensor *table = u->dst->src[ENGINE_SCAN_TABLE];
     const int64_t n_a = u->dst->src[ENGINE_SCAN_A]->ne[0];
     const int64_t group = u->h / (table->ne[2] / u->dst->src[ENGINE_SCAN_B]->ne[1]);
-    float d = row_of(u, ENGINE_SCAN_DT, u->t, 0)[u->h];
-    u->vec->unary[ENGINE_SOFTPLUS](1, &d, &d);
+    const float d = scan_step_size(u);
     u->vec->scale(n_a, row_of(u, ENGINE_SCAN_A, u->h, 0), d, 0.0f, u->temp);
     u->vec->unary[ENGINE_EXP](n_a, u->temp, u->temp);
     const struct engine_vec_scan scan = {.n_rows = u->n_rows,
@@ -264,7 +290,7 @@ ENGINE_CPU_ROWS_OP(ssm_scan, buffers_scratch, ssm_scan_run);
 
 /* ---- wkv6 ---- */
 
-static void wkv6_step(const struct scan_unit *u)
+static void wkv6_step(struct scan_unit *u)
 {
     const struct engine_vec *vec = u->vec;
     const int64_t dim = u->dst->src[ENGINE_WKV6_K]->ne[0];
@@ -294,7 +320,7 @@ ENGINE_CPU_ROWS_OP(wkv6, buffers_scratch, wkv6_run);
 
 /* ---- wkv7 ---- */
 
-static void wkv7_step(const struct scan_unit *u)
+static void wkv7_step(struct scan_unit *u)
 {
     const struct engine_vec *vec = u->vec;
     const int64_t dim = u->dst->src[ENGINE_WKV7_R]->ne[0];
@@ -319,7 +345,7 @@ ENGINE_CPU_ROWS_OP(wkv7, buffers_scratch, wkv7_run);
 
 /* ---- gated_delta ---- */
 
-static void gated_delta_step(const struct scan_unit *u)
+static void gated_delta_step(struct scan_unit *u)
 {
     const struct engine_tensor *q = u->dst->src[ENGINE_DELTA_Q];
     const int64_t n_gate = u->dst->src[ENGINE_DELTA_GATE]->ne[0], head_k = u->h % q->ne[1];

@@ -22,7 +22,7 @@ void engine_tile_bf16_avx512(int64_t k, const char *w, int64_t row_bytes, int64_
                              const uint16_t *const *x, int64_t n_cols, float *const *out);
 extern const struct engine_tile_packed engine_tile_packed_f32_avx2, engine_tile_packed_bf16_avx2;
 extern const struct engine_tile_packed engine_tile_packed_f32_avx512,
-    engine_tile_packed_bf16_avx512;
+    engine_tile_packed_bf16_avx512, engine_tile_packed_bf16_dots;
 extern const struct engine_tile engine_tile_avx2;
 extern const struct engine_tile engine_tile_avxvnni;
 extern const struct engine_tile engine_tile_avx512;

@@ -546,26 +546,18 @@ TARGET static void weighted_sum_avx2(int64_t n, int64_t dim, const float *v, int
     if (i < n_rows) weighted_rows(n, dim, v, v_stride, p + i, o + i, 1);
 }
 
-const struct engine_tile engine_tile_avx2 = {
-    ENGINE_TILE_INTERLEAVED,
-    .panel32 = panel32_avx2,
-    .panel256 = panel256_avx2,
-    .interleave = engine_tile_interleave_avx2,
-    .measure = measure_avx2,
-    .f32 = engine_tile_f32_avx2,
-    .packed_f32 = &engine_tile_packed_f32_avx2,
-    .packed_bf16 = &engine_tile_packed_bf16_avx2,
-    .weighted_sum = weighted_sum_avx2,
-};
-
-const struct engine_tile engine_tile_avxvnni = {
-    ENGINE_TILE_INTERLEAVED,
-    .panel32 = panel32_avxvnni,
-    .panel256 = panel256_avxvnni,
-    .interleave = engine_tile_interleave_avx2,
-    .measure = measure_avx2,
-    .f32 = engine_tile_f32_avx2,
-    .packed_f32 = &engine_tile_packed_f32_avx2,
-    .packed_bf16 = &engine_tile_packed_bf16_avx2,
-    .weighted_sum = weighted_sum_avx2,
-};
+/* The rows of AVX2 and AVX-VNNI differ in the kernels of panels. */
+#define TILE(level)                                                                                \
+    const struct engine_tile engine_tile_##level = {                                               \
+        ENGINE_TILE_INTERLEAVED,                                                                   \
+        .panel32 = panel32_##level,                                                                \
+        .panel256 = panel256_##level,                                                              \
+        .interleave = engine_tile_interleave_avx2,                                                 \
+        .measure = measure_avx2,                                                                   \
+        .f32 = engine_tile_f32_avx2,                                                               \
+        .packed_f32 = &engine_tile_packed_f32_avx2,                                                \
+        .packed_bf16 = &engine_tile_packed_bf16_avx2,                                              \
+        .weighted_sum = weighted_sum_avx2,                                                         \
+    }
+TILE(avx2);
+TILE(avxvnni);

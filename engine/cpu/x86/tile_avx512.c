@@ -507,28 +507,19 @@ TARGET static void weighted_sum_avx512(int64_t n, int64_t dim, const float *v, i
     if (n_rows - i == 1) weighted_rows(n, dim, v, v_stride, p + i, o + i, 1);
 }
 
-const struct engine_tile engine_tile_avx512 = {
-    ENGINE_TILE_INTERLEAVED,
-    .prefetches = true,
-    .panel32 = panel32_avx512,
-    .panel256 = panel256_avx512,
-    .interleave = engine_tile_interleave_avx2,
-    .measure = measure_avx512,
-    .f32 = engine_tile_f32_avx512,
-    .packed_f32 = &engine_tile_packed_f32_avx512,
-    .packed_bf16 = &engine_tile_packed_bf16_avx512,
-    .weighted_sum = weighted_sum_avx512,
-};
-
-const struct engine_tile engine_tile_avx512bf16 = {
-    ENGINE_TILE_INTERLEAVED,
-    .prefetches = true,
-    .panel32 = panel32_avx512,
-    .panel256 = panel256_avx512,
-    .interleave = engine_tile_interleave_avx2,
-    .measure = measure_avx512,
-    .f32 = engine_tile_f32_avx512,
-    .packed_f32 = &engine_tile_packed_f32_avx512,
-    .bf16 = engine_tile_bf16_avx512,
-    .weighted_sum = weighted_sum_avx512,
-};
+/* The rows of AVX-512 and AVX512-BF16 differ in products of BF16. */
+#define TILE(level, ...)                                                                           \
+    const struct engine_tile engine_tile_##level = {                                               \
+        ENGINE_TILE_INTERLEAVED,                                                                   \
+        .prefetches = true,                                                                        \
+        .panel32 = panel32_avx512,                                                                 \
+        .panel256 = panel256_avx512,                                                               \
+        .interleave = engine_tile_interleave_avx2,                                                 \
+        .measure = measure_avx512,                                                                 \
+        .f32 = engine_tile_f32_avx512,                                                             \
+        .packed_f32 = &engine_tile_packed_f32_avx512,                                              \
+        .weighted_sum = weighted_sum_avx512,                                                       \
+        __VA_ARGS__,                                                                               \
+    }
+TILE(avx512, .packed_bf16 = &engine_tile_packed_bf16_avx512);
+TILE(avx512bf16, .packed_bf16 = &engine_tile_packed_bf16_dots, .bf16 = engine_tile_bf16_avx512);

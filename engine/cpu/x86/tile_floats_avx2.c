@@ -226,6 +226,6 @@ TARGET static void product_bf16(int64_t n_steps, const float *w, const float *x,
 }
 
 const struct engine_tile_packed engine_tile_packed_f32_avx2 = {
-    .rows = NR, .lanes = 8, .pack = pack_f32, .product = product_f32};
+    .rows = NR, .lanes = 8, .step_len = 16, .pack = pack_f32, .product = product_f32};
 const struct engine_tile_packed engine_tile_packed_bf16_avx2 = {
-    .rows = NR, .lanes = 8, .pack = pack_bf16, .product = product_bf16};
+    .rows = NR, .lanes = 8, .step_len = 16, .pack = pack_bf16, .product = product_bf16};

@@ -226,34 +226,47 @@ TARGET static void pack_bf16(int64_t n, const float *row, float fill, int64_t ha
 
 typedef __m512 tile_sums[NR][NC];
 
+/* acc plus the products of a step. */
+typedef __m512 step_product(__m512 acc, __m512 w, __m512 x);
+
+TARGET INLINE __m512 step_fma(__m512 acc, __m512 w, __m512 x)
+{
+    return _mm512_fmadd_ps(w, x, acc);
+}
+
+TARGET_BF16 INLINE __m512 step_dots(__m512 acc, __m512 w, __m512 x)
+{
+    return _mm512_dpbf16_ps(acc, (__m512bh)w, (__m512bh)x);
+}
+
 /* Adds n steps to the sums of NR rows times NC columns. */
-TARGET INLINE void multiply_steps(int64_t n, const float *w, const float *x, tile_sums acc)
+TARGET INLINE void multiply_steps(step_product *product, int64_t n, const float *w, const float *x,
+                                  tile_sums acc)
 {
     for (; n > 0; n--, w += 16 * NR, x += 16 * NC) {
         __m512 xv[NC];
         EACH (c, NC) xv[c] = _mm512_loadu_ps(x + 16 * c);
         EACH (r, NR) {
             __m512 wv = _mm512_loadu_ps(w + 16 * r);
-            EACH (c, NC) acc[r][c] = _mm512_fmadd_ps(wv, xv[c], acc[r][c]);
+            EACH (c, NC) acc[r][c] = product(acc[r][c], wv, xv[c]);
         }
     }
 }
 
 /* Adds n steps to sums in memory. */
-TARGET INLINE void add_steps(bool first, int64_t n, const float *w, const float *x,
-                             __m512 (*sums)[COLS])
+TARGET INLINE void add_steps(step_product *product, bool first, int64_t n, const float *w,
+                             const float *x, __m512 (*sums)[COLS])
 {
     tile_sums acc;
     EACH (r, NR)
         EACH (c, NC) acc[r][c] = first ? _mm512_setzero_ps() : sums[r][c];
-    multiply_steps(n, w, x, acc);
+    multiply_steps(product, n, w, x, acc);
     EACH (r, NR)
         EACH (c, NC) sums[r][c] = acc[r][c];
 }
 
-/* Not inlined: compilers do not model MXCSR and might move arithmetic across its change. */
-TARGET __attribute__((noinline)) static void
-add_block(int64_t n_steps, const float *w, const float *x, int n_rows, int n_cols, block_sums sums)
+TARGET INLINE void add_block_by(step_product *product, int64_t n_steps, const float *w,
+                                const float *x, int n_rows, int n_cols, block_sums sums)
 {
     const int64_t n_slices = (n_steps + SLICE_STEPS - 1) / SLICE_STEPS;
     for (int64_t s = 0; s < n_slices; s++) {
@@ -264,12 +277,19 @@ add_block(int64_t n_steps, const float *w, const float *x, int n_rows, int n_col
                 const float *xc = x + 16 * (n_steps * c + at * NC);
                 __m512(*to)[COLS] = (__m512(*)[COLS])(sums[r] + c);
                 if (s == 0)
-                    add_steps(true, n, wr, xc, to);
+                    add_steps(product, true, n, wr, xc, to);
                 else
-                    add_steps(false, n, wr, xc, to);
+                    add_steps(product, false, n, wr, xc, to);
             }
         }
     }
+}
+
+/* Not inlined: compilers do not model MXCSR and might move arithmetic across its change. */
+TARGET __attribute__((noinline)) static void
+add_block(int64_t n_steps, const float *w, const float *x, int n_rows, int n_cols, block_sums sums)
+{
+    add_block_by(step_fma, n_steps, w, x, n_rows, n_cols, sums);
 }
 
 /* The tree over the lanes of 8 vectors, of which a[i] has the sums of the halves: half of the
@@ -333,7 +353,7 @@ TARGET INLINE void product_short(int64_t n_steps, const float *w, const float *x
             tile_sums acc;
             EACH (i, NR)
                 EACH (j, NC) acc[i][j] = _mm512_setzero_ps();
-            multiply_steps(n_steps, w + 16 * n_steps * r, x + 16 * n_steps * c, acc);
+            multiply_steps(step_fma, n_steps, w + 16 * n_steps * r, x + 16 * n_steps * c, acc);
             EACH (i, NR / 2)
                 if (r + 2 * i < n_rows)
                     store_pair((const __m512(*)[NC])acc + 2 * i, n_rows - r - 2 * i, n_cols - c,
@@ -366,10 +386,39 @@ TARGET static void product_bf16(int64_t n_steps, const float *w, const float *x,
     store_block(sums, n_rows, n_cols, out);
 }
 
+/* 16 floats that are bfloat16. */
+TARGET INLINE __m256i bf16_words(__m512 floats)
+{
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(floats), 16));
+}
+
+TARGET static void pack_dots(int64_t n, const float *row, float fill, int64_t half, int64_t step,
+                             float *to)
+{
+    (void)half, (void)fill; /* which is 0 */
+    for (int64_t i = 0; i < n; i += 32, to += step) {
+        const __mmask32 part = n - i < 32 ? ((__mmask32)1 << (n - i)) - 1 : ~(__mmask32)0;
+        const __m512 first = _mm512_maskz_loadu_ps((__mmask16)part, row + i);
+        const __m512 second = _mm512_maskz_loadu_ps((__mmask16)(part >> 16), row + i + 16);
+        _mm256_storeu_si256((__m256i *)to, bf16_words(first));
+        _mm256_storeu_si256((__m256i *)(to + 8), bf16_words(second));
+    }
+}
+
+TARGET_BF16 static void product_dots(int64_t n_steps, const float *w, const float *x, int n_rows,
+                                     int n_cols, float *const *out)
+{
+    block_sums sums;
+    add_block_by(step_dots, n_steps, w, x, n_rows, n_cols, sums);
+    store_block(sums, n_rows, n_cols, out);
+}
+
 const struct engine_tile_packed engine_tile_packed_f32_avx512 = {
-    .rows = NR, .lanes = 16, .pack = pack_f32, .product = product_f32};
+    .rows = NR, .lanes = 16, .step_len = 16, .pack = pack_f32, .product = product_f32};
 const struct engine_tile_packed engine_tile_packed_bf16_avx512 = {
-    .rows = NR, .lanes = 16, .pack = pack_bf16, .product = product_bf16};
+    .rows = NR, .lanes = 16, .step_len = 16, .pack = pack_bf16, .product = product_bf16};
+const struct engine_tile_packed engine_tile_packed_bf16_dots = {
+    .rows = NR, .lanes = 16, .step_len = 32, .pack = pack_dots, .product = product_dots};
 
 /* ---- BF16 ---- */
 

@@ -154,7 +154,8 @@ static struct range positions_of(const struct engine_gpu_choose_keys *p, const s
                           first + block < r->hi ? first + block : r->hi};
 }
 
-/* Replaces the scores of positions by those of their blocks. */
+/* Replaces the scores of positions by those of their blocks, which only the thread that writes them
+ * reads. */
 static void score_blocks(const struct engine_gpu_choose_keys *p, const struct range *r,
                          float *score)
 {
@@ -168,7 +169,6 @@ static void score_blocks(const struct engine_gpu_choose_keys *p, const struct ra
         gpu_sync(); /* these blocks' positions are read; those of later ones are not below b */
         if (b < n) score[b] = n - b <= p->how.n_local ? INFINITY : best;
     }
-    gpu_sync(); /* scores of blocks are written */
 }
 
 /* The near positions of a token; without a table if there are none. */

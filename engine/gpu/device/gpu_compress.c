@@ -102,7 +102,7 @@ GPU_KERNEL(engine_gpu_sinkhorn, engine_gpu_sinkhorn)
         for (int64_t c = gpu_lane() % 16; c < n; c += 16)
             out[r * n + c] = out[r * n + c] / sum + eps;
     }
-    gpu_sync_warp(); /* rows are written */
+    /* A lane has the same columns of all rows, which it divides first. */
     divide(out, n, 1, n, eps);
     for (int k = 1; k < p.how.iterations; k++) {
         divide(out, n, n, 1, eps);

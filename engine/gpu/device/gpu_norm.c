@@ -2,6 +2,7 @@
  * long. Lanes 0 to 15 have the sixteen sums of engine/cpu/isa/vec.h (lanes 16 to 31 the same ones),
  * then all write elements. */
 #include "engine/gpu/device/gpu_element.h"
+#include "quant/gpu/gpu_quantize.h"
 
 static float add_to(float sum, float y, float mean, bool squares)
 {
@@ -77,6 +78,20 @@ static void write_row(const struct engine_gpu_norm *p, struct engine_gpu_index a
     }
 }
 
+/* Converts the row of this block. */
+static void convert_row(const struct engine_gpu_norm *p)
+{
+    enum { WARPS = ENGINE_GPU_LONG_THREADS / GPU_WARP };
+    const struct quant_act to = quant_gpu_column(&p->columns, gpu_block());
+    const float *x = (const float *)(const void *)(p->out.data + gpu_block() * p->out.nb[1]);
+    for (int64_t b = gpu_warp(); b < p->out.ne[0] / p->block; b += WARPS) {
+        if (p->block == 32)
+            gpu_quantize_q8_32(x, b, &to);
+        else
+            gpu_quantize_q8_256(x, b, &to);
+    }
+}
+
 GPU_KERNEL(engine_gpu_norm, engine_gpu_norm)
 {
     const int64_t row = gpu_warp_of_grid(), n = p.out.ne[0];
@@ -99,6 +114,9 @@ GPU_KERNEL(engine_gpu_norm_long, engine_gpu_norm)
     if (is_norm) gpu_sync(); /* the sum is read */
     const float factor = factor_of(&p, sum_of_block(x, p.a.nb[0], n, mean, true));
     write_row(&p, at, gpu_thread(), ENGINE_GPU_LONG_THREADS, mean, factor);
+    if (!p.block) return;
+    gpu_sync(); /* the row is written */
+    convert_row(&p);
 }
 
 /* ---- Rows of sixteen lanes, two for each warp ---- */

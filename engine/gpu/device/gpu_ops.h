@@ -5,6 +5,7 @@
 #define ENGINE_GPU_DEVICE_GPU_OPS_H
 
 #include "engine/op_params.h"
+#include "quant/gpu/gpu_quant.h"
 
 enum {
     ENGINE_GPU_WARPS = 8,
@@ -60,12 +61,15 @@ struct engine_gpu_set_rows {
 
 /* engine_gpu_norm: a row for each warp. Grid: x: engine_gpu_row_blocks(rows of out);
  * ENGINE_GPU_THREADS threads. engine_gpu_norm_long: a row for each block. Grid: x: rows of out;
- * ENGINE_GPU_LONG_THREADS threads; shared memory: struct engine_gpu_norm_memory. */
+ * ENGINE_GPU_LONG_THREADS threads; shared memory: struct engine_gpu_norm_memory; it also converts
+ * the rows to columns of an activation form. */
 enum engine_gpu_norm_kind { ENGINE_GPU_NORM, ENGINE_GPU_RMS_NORM, ENGINE_GPU_L2_NORM };
 struct engine_gpu_norm {
     struct engine_gpu_tensor out, a, weight, bias;
     enum engine_gpu_norm_kind kind;
     float eps;
+    struct quant_gpu_columns columns;
+    int block; /* of their form: 32 or 256; 0: none */
 };
 enum {
     ENGINE_GPU_LONG_ROW = 1024, /* elements, from which on a row has a block */
