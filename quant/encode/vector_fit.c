@@ -86,7 +86,7 @@ struct elements {
 static bool prepare_elements(const struct quant_vector_form *form, const float *in,
                              const float *importance, struct elements *e, uint8_t *sign)
 {
-    if (!quant_fit_prepare(FIT_LEN, in, importance, true, e->x, e->w)) return false;
+    if (!quant_fit_prepare(FIT_LEN, in, importance, form->by_size, e->x, e->w)) return false;
     e->unit = importance ? 0.0f : 1.0f;
     for (int i = 0; importance && i < FIT_LEN; i++)
         if (importance[i] > e->unit && importance[i] < INFINITY) e->unit = importance[i];

@@ -1,6 +1,6 @@
 /* quant/encode/vector_fit.h: private to quant/: the search for scales and entries of types whose
  * groups of 2, 4 or 8 elements are entries of a book of vectors, with one d for a row: IQ2_KL and
- * IQ1_KT to IQ4_KT. Importance is multiplied by the weight without it (quant/encode/fit.h).
+ * IQ1_KT to IQ4_KT.
  *
  * A book has up to 65536 vectors and no structure that a search could use. Its vectors are
  * therefore sorted into cells: the values of each element are divided into levels that are equally
@@ -68,6 +68,7 @@ struct quant_vector_form {
     const int8_t *scales;          /* NULL: first_scale, first_scale + 1 .. */
     int first_scale, n_scales;
     bool magnitudes;
+    bool by_size; /* weights: quant_fit_prepare */
     /* Trial scales, of each sign: from root mean square / low to largest element / high. */
     float low, high;
     int n_trials;
