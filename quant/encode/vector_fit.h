@@ -21,8 +21,8 @@ struct quant_vectors {
     void (*vector)(int entry, int8_t *value); /* writes the values of an entry */
     pthread_once_t once;
     void (*fill)(void);
-    float low[VECTOR_LEVELS], high[VECTOR_LEVELS];     /* least and largest value of a level */
-    uint32_t first[VECTOR_HALVES * VECTOR_HALVES + 1]; /* by cell: first half * n_halves + second */
+    float low[VECTOR_LEVELS], high[VECTOR_LEVELS]; /* least and largest value of a level */
+    uint32_t *first; /* [n_halves * n_halves + 1], by cell: first half * n_halves + second */
     int8_t *value;   /* [len][n + VECTOR_PADDING], sorted by cell */
     uint16_t *entry; /* [n + VECTOR_PADDING] */
 };
@@ -30,6 +30,7 @@ struct quant_vectors {
 #define QUANT_VECTORS(NAME, LEN, N, LEVELS, HALVES, VECTOR)                                        \
     static int8_t NAME##_value[(LEN) * ((N) + VECTOR_PADDING)];                                    \
     static uint16_t NAME##_entry[(N) + VECTOR_PADDING];                                            \
+    static uint32_t NAME##_first[(HALVES) * (HALVES) + 1];                                         \
     static void NAME##_fill(void);                                                                 \
     static struct quant_vectors NAME = {.len = (LEN),                                              \
                                         .n = (N),                                                  \
@@ -38,6 +39,7 @@ struct quant_vectors {
                                         .vector = (VECTOR),                                        \
                                         .once = PTHREAD_ONCE_INIT,                                 \
                                         .fill = NAME##_fill,                                       \
+                                        .first = NAME##_first,                                     \
                                         .value = NAME##_value,                                     \
                                         .entry = NAME##_entry};                                    \
     static void NAME##_fill(void)                                                                  \
