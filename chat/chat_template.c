@@ -164,7 +164,7 @@ static bool parse_variable(const struct chat_template *t, const struct chat_sett
                             "'%s' is not NAME=JSON", given);
     snprintf(name, sizeof name, "%.*s", (int)(equals - given), given);
     struct base_error wrong = BASE_ERROR_INIT;
-    json_t *value = text_json_parse(equals + 1, strlen(equals + 1), "", &wrong);
+    json_t *value = text_json_parse(equals + 1, strlen(equals + 1), NULL, &wrong);
     if (!value)
         return base_fail_at(err, wrong.code, settings->caller->variable, -1,
                             "the value of %s is not JSON (a text needs quotes): %s", name,

@@ -341,7 +341,7 @@ bool cli_origin_find(const struct cli_hub_name *n, const char *folder, const cha
     if (count > 1) {
         BASE_LOCAL_BUFFER name = BASE_BUFFER_INIT;
         cli_hub_name_show(n, &name);
-        base_fail_at(err, BASE_MODEL, name.failed ? "" : name.data, -1,
+        base_fail_at(err, BASE_MODEL, name.failed ? NULL : name.data, -1,
                      "several files came from it: %s", found.failed ? "" : found.data);
     }
     path->failed |= found.failed | text.failed;

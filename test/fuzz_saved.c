@@ -41,7 +41,7 @@ static void use_messages(const char *path)
     fuzz_check(ok, &err);
     if (!ok) return;
     text_json_write(&first, list, false);
-    again = text_json_parse(first.data, first.size, "", &err);
+    again = text_json_parse(first.data, first.size, NULL, &err);
     if (!again) abort();
     text_json_write(&second, again, false);
     if (first.size != second.size || memcmp(first.data, second.data, first.size) != 0) abort();

@@ -69,7 +69,7 @@ static bool take_object(struct cli_batch_output *o, const char *line, size_t siz
                         struct base_error *err)
 {
     struct base_error ignored = BASE_ERROR_INIT;
-    json_auto_t *object = text_json_parse(line, size, "", &ignored);
+    json_auto_t *object = text_json_parse(line, size, NULL, &ignored);
     const json_t *number = json_object_get(object, "line");
     const json_int_t n = json_is_integer(number) ? json_integer_value(number) : 0;
     const json_t *error = json_object_get(object, "error");

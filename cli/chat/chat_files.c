@@ -16,7 +16,7 @@ static bool read_checked(const char *given, bool is_text, const char *option,
     if (is_text) base_buffer_add_text(&text, given);
     const bool was_read =
         is_text ? cli_buffer_check(&text, err) : cli_source_read(given, &text, err);
-    if (was_read) *out = text_json_parse(text.data ? text.data : "", text.size, "", err);
+    if (was_read) *out = text_json_parse(text.data ? text.data : "", text.size, NULL, err);
     base_buffer_free(&text);
     if (*out && check(*out, err)) return true;
     if (was_read && is_text)
