@@ -145,7 +145,7 @@ int64_t product_short_k(const struct quant_type *type, int i)
 }
 
 /* The checks of one round; engine[level][i] has threads[i] threads. In short runs each engine has
- * one of the families. */
+ * one of the families, and a type one of the numbers of threads at each level. */
 static void check_round(void (*check)(const struct quant_type *, struct engine *, int),
                         const struct quant_type *type, int round,
                         struct engine *engine[CPU_LEVEL_COUNT][MAX_THREADS], int n_threads)
@@ -155,6 +155,7 @@ static void check_round(void (*check)(const struct quant_type *, struct engine *
     for (int level = CPU_SCALAR; support_level_next(&level); level++)
         for (int i = 0; i < n_threads; i++)
             for (int f = 0; f < n_families; f++) {
+                if (support_quick() && (id + level) % n_threads != i) continue;
                 if ((n++ + id) % PRODUCT_ROUNDS != round) continue;
                 product_adapt(engine[level][i], id + level + i + f);
                 check(type, engine[level][i], round);
