@@ -330,7 +330,7 @@ static void every_kernel_of_activations_equals_scalar(void **state)
         struct quant_kernels kernels;
         quant_kernels_fill(&kernels, (enum cpu_level)level);
         for (int64_t blocks = 1; blocks <= 40; blocks++)
-            for (int repeat = 0; repeat < (support_quick() ? 4 : 16); repeat++) {
+            for (int repeat = 0; repeat < (support_quick() ? 2 : 16); repeat++) {
                 check_act(&bed, &kernels, 32 * blocks);
                 check_act(&bed, &kernels, 32 * blocks - 1 - support_random_below(&bed.rng, 31));
             }
