@@ -245,7 +245,7 @@ static bool ranges_check(const struct sample_options *o, struct base_error *err)
                 : *(const float *)at >= (float)p->low && *(const float *)at <= (float)p->high;
         if (!fits)
             return base_fail_at(err, BASE_USAGE, sample_name(o, p->name).text, -1,
-                                "must be a number from %g to %g", p->low, p->high);
+                                "must be a number from %.10g to %.10g", p->low, p->high);
     }
     return true;
 }
