@@ -327,7 +327,7 @@ install: $(BUILD)/infer $(BUILD)/$(SO) $(BUILD)/infer.pc $(addprefix $(MAN)/,inf
 	ln -sf $(SO) $(LIB)/libinfer.so
 	install -m 644 lib/infer.h $(INCLUDE)/infer.h
 	install -m 644 $(BUILD)/infer.pc $(LIB)/pkgconfig/infer.pc
-	install -m 644 README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE $(DATA)/doc/infer
+	install -m 644 README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE debian/copyright $(DATA)/doc/infer
 	install -m 644 docs/*.* $(DATA)/doc/infer/docs
 	install -m 644 docs/tour/* $(DATA)/doc/infer/docs/tour
 	install -m 644 $(MAN)/infer.1 $(DATA)/man/man1/infer.1

@@ -119,6 +119,16 @@ static void f16_decode(int64_t first, int64_t n, const void *row, float *out)
         out[i] = vgetq_lane_f32(wide(vreinterpret_u8_u16(vdup_n_u16(quant_load16(at + 2 * i)))), 0);
 }
 
+static void f16_encode(const struct quant_search *search, int64_t k, const float *in,
+                       const float *importance, void *row)
+{
+    uint8_t *at = row;
+    int64_t i = 0;
+    for (; i + 4 <= k; i += 4)
+        vst1_u8(at + 2 * i, vreinterpret_u8_f16(vcvt_f16_f32(vld1q_f32(in + i))));
+    quant_type_f16.scalar.encode(search, k - i, in + i, importance, at + 2 * i);
+}
+
 /* ---- NVFP4 ---- */
 
 QUANT_INLINE void nvfp4_add(float32x4_t lanes[4], const uint8_t *row, const uint8_t *x, int64_t i)
@@ -215,7 +225,10 @@ static void bf16_gemv(int64_t k, const struct quant_rows *rows, const struct qua
 
 const struct quant_kernel quant_arm_floats[QUANT_ID_COUNT] = {
     [QUANT_F32] = {.gemv = f32_gemv, .rows_per_step = N_ROWS},
-    [QUANT_F16] = {.gemv = f16_gemv, .rows_per_step = N_ROWS, .decode = f16_decode},
+    [QUANT_F16] = {.gemv = f16_gemv,
+                   .rows_per_step = N_ROWS,
+                   .decode = f16_decode,
+                   .encode = f16_encode},
     [QUANT_BF16] = {.gemv = bf16_gemv, .rows_per_step = N_ROWS},
     [QUANT_NVFP4] = {.gemv = nvfp4_gemv, .rows_per_step = N_ROWS},
 };

@@ -1,5 +1,5 @@
-/* engine/cpu/arm/attn_neon.c: weights of integer attention for all levels of 64-bit ARM, and the
- * kernels that are compiled for NEON. See engine/cpu/isa/attn.h. */
+/* engine/cpu/arm/attn_neon.c: codes of a row and weights of integer attention for all levels of
+ * 64-bit ARM, and the kernels that are compiled for NEON. See engine/cpu/isa/attn.h. */
 #define ARM_ATTN engine_attn_neon
 #include "engine/cpu/arm/attn_arm.inc"
 
@@ -62,6 +62,25 @@ INLINE void sub_weights(const float *inverse, struct engine_attn_tile *tile, int
         vst1_s16(tile->codes[r] + j, vmovn_s32(vcvtnq_s32_f32(w))); /* NaN: 0 */
         lane[i % 4] = vbslq_f32(in, sum, lane[i % 4]);
     }
+}
+
+/* Elements after the last four are computed as four with zeros; codes are padded only to an even
+ * number. FCVTNS of NaN, which a factor of 0 makes of an infinite element, gives 0. */
+float engine_attn_row_neon(int64_t d, const float *x, enum engine_attn_kind kind, int16_t *codes)
+{
+    float last[4] = {0}, factor;
+    int16_t last_codes[4];
+    const int64_t whole = d - d % 4;
+    memcpy(last, x + whole, (size_t)(d - whole) * sizeof *x);
+    uint32x4_t most = vreinterpretq_u32_f32(vabsq_f32(vld1q_f32(last)));
+    for (int64_t i = 0; i < whole; i += 4)
+        most = vmaxq_u32(most, vreinterpretq_u32_f32(vabsq_f32(vld1q_f32(x + i))));
+    const float scale = engine_attn_scale(vmaxvq_u32(most), kind, &factor);
+    for (int64_t i = 0; i < whole; i += 4)
+        vst1_s16(codes + i, vmovn_s32(vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(x + i), factor))));
+    vst1_s16(last_codes, vmovn_s32(vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(last), factor))));
+    memcpy(codes + whole, last_codes, (size_t)(d - whole + d % 2) * sizeof *codes);
+    return scale;
 }
 
 void engine_attn_weights_neon(int64_t first, int64_t end, const float *inverse,

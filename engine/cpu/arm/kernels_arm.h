@@ -16,6 +16,7 @@ void engine_tile_f32_neon(int64_t k, const float *w, int64_t w_stride, int64_t n
                           const float *const *x, int64_t n_cols, float *const *out);
 void engine_tile_weighted_sum_neon(int64_t n, int64_t dim, const float *v, int64_t v_stride,
                                    const float *const *p, int64_t n_rows, float *const *o);
+float engine_attn_row_neon(int64_t d, const float *x, enum engine_attn_kind kind, int16_t *codes);
 void engine_attn_weights_neon(int64_t first, int64_t end, const float *inverse,
                               struct engine_attn_tile *tile);
 extern const struct engine_tile_packed engine_tile_packed_f32_neon;
