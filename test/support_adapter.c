@@ -85,7 +85,7 @@ static bool write_factor(struct gguf_writer *w, const struct quant_type *type, c
     bool ok = x && data;
     for (uint64_t i = 0; ok && i < n; i++)
         x[i] = size * ((float)(int32_t)sample_random_u32(random) * 0x1p-31f);
-    if (ok) support_row_encode(type, (int64_t)n, x, NULL, data);
+    if (ok) support_row_fill(type, (int64_t)n, x, data);
     ok = ok && gguf_writer_data(w, data, bytes, err);
     free(x);
     free(data);

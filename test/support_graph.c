@@ -84,7 +84,7 @@ static void fill_random(struct support_leaf *leaf, uint64_t *seed)
     assert_non_null(x);
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t i = 0; i < k; i++) x[i] = support_random_float(seed);
-        support_row_encode(type, k, x, NULL, leaf->tensor.data + r * leaf->tensor.nb[1]);
+        support_row_fill(type, k, x, leaf->tensor.data + r * leaf->tensor.nb[1]);
     }
     free(x);
 }

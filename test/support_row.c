@@ -49,13 +49,20 @@ void support_row_encode(const struct quant_type *type, int64_t k, const float *x
     type->scalar.encode(&quant_search_scalar, k, x, importance, row);
 }
 
+void support_row_fill(const struct quant_type *type, int64_t k, const float *x, void *row)
+{
+    static struct quant_kernels kernels;
+    if (!kernels.search) quant_kernels_fill(&kernels, cpu_level_best());
+    quant_encode(&kernels, type->id, k, x, NULL, row);
+}
+
 void support_row_make(const struct quant_type *type, int64_t k, const float *x, void *row)
 {
     uint8_t *block = (uint8_t *)row + type->header_bytes;
     uint32_t state = 1;
     float of_row = 0.0f;
     if (type->scalar.encode && !support_row_encodes_slowly(type)) {
-        support_row_encode(type, k, x, NULL, row);
+        support_row_fill(type, k, x, row);
         return;
     }
     for (int64_t i = 0; i < k; i++) {

@@ -4,8 +4,12 @@
 
 #include "quant/quant.h"
 
-/* Encodes x[k]. In a type that is only read or slow to encode, writes random blocks instead, whose
- * largest element is between 1/2 and 2; they depend only on x. */
+/* Encodes x[k] by the fastest kernels of this machine, whose bytes are those of the specification
+ * (test_checkkern). */
+void support_row_fill(const struct quant_type *type, int64_t k, const float *x, void *row);
+
+/* As support_row_fill. In a type that is only read or slow to encode, writes random blocks instead,
+ * whose largest element is between 1/2 and 2; they depend only on x. */
 void support_row_make(const struct quant_type *type, int64_t k, const float *x, void *row);
 
 /* Writes the header of a row: d, then zeros. Nothing in types without a header. */

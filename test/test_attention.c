@@ -105,7 +105,7 @@ static char *random_cache(enum quant_id id, int64_t rows, int64_t d, float **pla
     for (int64_t r = 0; r < rows; r++) {
         float *row = *plain + r * d;
         for (int64_t i = 0; i < d; i++) row[i] = product_random(seed);
-        support_row_encode(type, d, row, NULL, cache + (uint64_t)r * row_bytes);
+        support_row_fill(type, d, row, cache + (uint64_t)r * row_bytes);
         type->scalar.decode(0, d, cache + (uint64_t)r * row_bytes, row);
     }
     return cache;

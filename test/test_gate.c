@@ -241,7 +241,7 @@ static void check_long_gate(const struct quant_type *type, struct engine *e, int
     for (int64_t i = 0; i < BATCHES * COLS * k; i++) x[i] = product_random(&seed);
     for (int64_t r = 0; r < 2 * BATCHES * ROWS; r++) { /* 8 rows, repeated */
         if (r < 8)
-            support_row_encode(type, k, x + (4 * r + 1) * k, NULL, w + (size_t)r * row_bytes);
+            support_row_fill(type, k, x + (4 * r + 1) * k, w + (size_t)r * row_bytes);
         else
             memcpy(w + (size_t)r * row_bytes, w + (size_t)(r * 5 % 8) * row_bytes, row_bytes);
     }

@@ -175,7 +175,7 @@ static void check_long(const struct quant_type *type, struct engine *e, int64_t 
     assert_true(quant_row_bytes(type, (uint64_t)k, &row_bytes));
     for (int r = 0; r < LONG_ROWS; r++) {
         for (int i = 0; i < k; i++) row[i] = r == 4 ? -6e-8f : product_random(&seed);
-        support_row_encode(type, k, row, NULL, w + (size_t)r * row_bytes);
+        support_row_fill(type, k, row, w + (size_t)r * row_bytes);
     }
     for (int c = 0; c < LONG_COLS; c++)
         for (int i = 0; i < k; i++) x[c][i] = c == 10 ? 1e-44f : product_random(&seed);
@@ -356,7 +356,7 @@ static void large_products_equal_scalar(void **state)
         float *x = malloc(sizeof(float) * K * T), *row = malloc(sizeof(float) * K);
         for (int64_t r = 0; r < N; r++) {
             for (int64_t j = 0; j < K; j++) row[j] = product_random(&seed);
-            support_row_encode(type, K, row, NULL, w + (uint64_t)r * row_bytes);
+            support_row_fill(type, K, row, w + (uint64_t)r * row_bytes);
         }
         for (int64_t j = 0; j < K * T; j++) x[j] = product_random(&seed);
         struct engine_tensor wt = product_leaf(type->id, 2, (int64_t[]){K, N}, w);
