@@ -227,32 +227,34 @@ TARGET static void product_f32(const struct engine_tile_leaves *l, const float *
 }
 
 /* Not inlined: compilers do not model MXCSR and might move arithmetic across its change. */
-TARGET __attribute__((noinline)) static void
-multiply_apart(int64_t n, const float *w, const float *x, int n_rows, int n_cols, leaf_sums *sums)
+TARGET __attribute__((noinline)) static void multiply_apart(const struct engine_tile_leaves *l,
+                                                            const float *w, const float *x,
+                                                            int n_rows, int n_cols, leaf_sums *sums)
 {
-    for (int r = 0; r < n_rows; r += BUNDLE)
-        for (int c = 0; c < n_cols; c += NC, sums++) {
-            leaf_sums acc;
-            multiply_leaf(n, w + 16 * n * r, x + c, acc);
-            EACH (v, VECTORS)
-                EACH (j, NC) (*sums)[v][j] = acc[v][j];
-        }
+    for (int leaf = l->first; leaf < l->end; leaf++)
+        for (int r = 0; r < n_rows; r += BUNDLE)
+            for (int c = 0; c < n_cols; c += NC, sums++) {
+                leaf_sums acc;
+                multiply_leaf(l->n_steps, w + l->n_steps * (16 * r + leaf * BUNDLE),
+                              x + l->n_steps * leaf * COLS + c, acc);
+                EACH (v, VECTORS)
+                    EACH (j, NC) (*sums)[v][j] = acc[v][j];
+            }
 }
 
-/* The tree does not flush subnormals. */
+/* The tree does not flush subnormals, and follows all leaves, since the processor completes what it
+ * has begun before MXCSR changes. */
 TARGET static void product_bf16(const struct engine_tile_leaves *l, const float *w, const float *x,
                                 int n_rows, int n_cols, float *const *out)
 {
     const unsigned saved = _mm_getcsr();
-    for (int leaf = l->first; leaf < l->end; leaf++) {
-        leaf_sums sums[ROWS / BUNDLE * COLS / NC], *next = sums;
-        _mm_setcsr(QUANT_BF16_MXCSR);
-        multiply_apart(l->n_steps, w + leaf * l->n_steps * BUNDLE, x + leaf * l->n_steps * COLS,
-                       n_rows, n_cols, sums);
-        _mm_setcsr(saved);
+    leaf_sums sums[16 * ROWS / BUNDLE * COLS / NC], *next = sums;
+    _mm_setcsr(QUANT_BF16_MXCSR);
+    multiply_apart(l, w, x, n_rows, n_cols, sums);
+    _mm_setcsr(saved);
+    for (int leaf = l->first; leaf < l->end; leaf++)
         for (int r = 0; r < n_rows; r += BUNDLE)
             for (int c = 0; c < n_cols; c += NC) add_leaf(leaf, r, c, *next++, l->tree);
-    }
     store_results(l, n_rows, n_cols, out);
 }
 

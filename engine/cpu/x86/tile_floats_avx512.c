@@ -267,28 +267,30 @@ TARGET_BF16 static void product_dots(const struct engine_tile_leaves *l, const f
 }
 
 /* Not inlined: compilers do not model MXCSR and might move arithmetic across its change. */
-TARGET __attribute__((noinline)) static void multiply_apart(int64_t n, const float *w,
-                                                            const float *x, leaf_sums acc)
+TARGET __attribute__((noinline)) static void
+multiply_apart(const struct engine_tile_leaves *l, const float *w, const float *x, leaf_sums *sums)
 {
-    leaf_sums sums;
-    multiply_leaf(step_fma, VECTORS, n, w, x, sums);
-    EACH (v, VECTORS)
-        EACH (c, COLS) acc[v][c] = sums[v][c];
+    for (int leaf = l->first; leaf < l->end; leaf++) {
+        leaf_sums acc;
+        multiply_leaf(step_fma, VECTORS, l->n_steps, w + leaf * l->n_steps * ROWS,
+                      x + leaf * l->n_steps * COLS, acc);
+        EACH (v, VECTORS)
+            EACH (c, COLS) sums[leaf][v][c] = acc[v][c];
+    }
 }
 
 /* Fused multiply-adds of floats, which are faster than VDPBF16PS on Intel's processors (for AVX2
- * see tile_floats_avx2.c). The tree does not flush subnormals. */
+ * see tile_floats_avx2.c). The tree does not flush subnormals, and follows all leaves, since the
+ * processor completes what it has begun before MXCSR changes. */
 TARGET static void product_bf16(const struct engine_tile_leaves *l, const float *w, const float *x,
                                 int n_rows, int n_cols, float *const *out)
 {
     const unsigned saved = _mm_getcsr();
-    for (int leaf = l->first; leaf < l->end; leaf++) {
-        leaf_sums acc;
-        _mm_setcsr(QUANT_BF16_MXCSR);
-        multiply_apart(l->n_steps, w + leaf * l->n_steps * ROWS, x + leaf * l->n_steps * COLS, acc);
-        _mm_setcsr(saved);
-        add_leaf(leaf, VECTORS, acc, l->tree);
-    }
+    leaf_sums sums[16];
+    _mm_setcsr(QUANT_BF16_MXCSR);
+    multiply_apart(l, w, x, sums);
+    _mm_setcsr(saved);
+    for (int leaf = l->first; leaf < l->end; leaf++) add_leaf(leaf, VECTORS, sums[leaf], l->tree);
     store_results(l, n_rows, n_cols, out);
 }
 
