@@ -239,18 +239,18 @@ static double fma_peak(enum cpu_level level)
     return best;
 }
 
-/* n rows of random numbers, packed in bundles. */
-static float *packed_rows(const struct engine_tile_packed *packed, int64_t k, int n, int bundle)
+/* Packed rows of random numbers: both halves of a word are bfloat16. */
+static float *packed_rows(size_t n)
 {
-    const int64_t n_steps = (k + 31) / 32 * (32 / packed->step_len);
-    float *to = support_memory((size_t)(n * n_steps) * 16 * sizeof *to),
-          *row = support_memory((size_t)k * 4);
+    float *to = support_memory(n * sizeof *to);
     uint64_t seed = 3;
-    for (int64_t i = 0; i < k; i++) row[i] = support_random_gauss(&seed);
-    for (int r = 0; r < n; r++)
-        packed->pack(k, row, 0.0f, n_steps * bundle * packed->lanes, bundle * packed->lanes,
-                     to + r / bundle * bundle * n_steps * 16 + r % bundle * packed->lanes);
-    free(row);
+    for (size_t i = 0; i < n; i++) {
+        const float number = support_random_gauss(&seed);
+        uint32_t bits;
+        memcpy(&bits, &number, sizeof bits);
+        bits = (bits & 0xffff0000) | bits >> 16;
+        memcpy(to + i, &bits, sizeof bits);
+    }
     return to;
 }
 
@@ -258,25 +258,27 @@ static float *packed_rows(const struct engine_tile_packed *packed, int64_t k, in
 static void bench_float_tile(struct engine *engine, const char *name,
                              const struct engine_tile_packed *packed, int64_t k)
 {
-    enum { L2_FLOATS = 1 << 17, PIECE = ENGINE_TILE_FLOAT_ROWS, COLUMNS = ENGINE_TILE_COLS };
+    enum { L2_FLOATS = 1 << 17, ROWS = ENGINE_TILE_FLOAT_ROWS, COLUMNS = ENGINE_TILE_COLS };
     const int64_t n_steps = (k + 31) / 32 * (32 / packed->step_len);
-    int n_pieces = (int)(L2_FLOATS / (PIECE * k));
-    if (n_pieces < 1) n_pieces = 1;
+    int n_sets = (int)(L2_FLOATS / (ROWS * k));
+    if (n_sets < 1) n_sets = 1;
     const int n_groups = (int)((1 << 14) / k) + 1;
-    float *w = packed_rows(packed, k, n_pieces * PIECE, packed->rows);
-    float *x = packed_rows(packed, k, n_groups * COLUMNS, ENGINE_TILE_PACKED_COLS);
-    float results[COLUMNS][PIECE], *out[COLUMNS];
+    float *w = packed_rows((size_t)(n_sets * ROWS * n_steps) * 16);
+    float *x = packed_rows((size_t)(n_groups * COLUMNS * n_steps) * 16);
+    float results[COLUMNS][ROWS], *out[COLUMNS];
+    struct engine_tile_tree tree;
+    const struct engine_tile_leaves leaves = {.end = 16, .n_steps = n_steps, .tree = &tree};
     double share[TILE_RUNS];
     for (int c = 0; c < COLUMNS; c++) out[c] = results[c];
     for (int run = 0; run < TILE_RUNS; run++) {
         const double before = fma_peak(engine->cpu->quant.level), start = support_seconds();
         for (int pass = 0; pass < TILE_PASSES; pass++)
             for (int g = 0; g < n_groups; g++)
-                for (int j = 0; j < n_pieces; j++)
-                    packed->product(n_steps, w + j * PIECE * n_steps * 16,
-                                    x + g * COLUMNS * n_steps * 16, PIECE, COLUMNS, out);
-        const double macs = (double)TILE_PASSES * n_groups * n_pieces * PIECE * COLUMNS *
-                            (double)k / (support_seconds() - start);
+                for (int j = 0; j < n_sets; j++)
+                    packed->product(&leaves, w + j * ROWS * n_steps * 16,
+                                    x + g * COLUMNS * n_steps * 16, ROWS, COLUMNS, out);
+        const double macs = (double)TILE_PASSES * n_groups * n_sets * ROWS * COLUMNS * (double)k /
+                            (support_seconds() - start);
         share[run] = 2 * macs / (before + fma_peak(engine->cpu->quant.level));
     }
     printf("%-7s tile alone %5.1f %% of fused multiply-adds, k %d\n", name,
@@ -292,7 +294,7 @@ static void bench_float_tiles(struct engine *engine, const struct quant_type *ty
         type->act->layout == QUANT_LAYOUT_F32    ? tile->packed_f32
         : type->act->layout == QUANT_LAYOUT_BF16 ? tile->packed_bf16
                                                  : NULL;
-    static const int lengths[] = {576, 1536, 2048, 8192};
+    static const int lengths[] = {384, 1536, 2048, 8192};
     for (int i = 0; packed && i < 4; i++) bench_float_tile(engine, type->name, packed, lengths[i]);
 }
 

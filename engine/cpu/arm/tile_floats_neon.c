@@ -1,5 +1,6 @@
 /* engine/cpu/arm/tile_floats_neon.c: products of floats for all levels of 64-bit ARM, in 16 lanes
- * (quant/quant.h): four registers of each product, or, of packed floats, four passes with one. */
+ * (quant/quant.h): four registers of each product, or, of packed floats, a lane after the other,
+ * with a row in each element of a register. */
 #include "engine/cpu/arm/kernels_arm.h"
 #include <arm_neon.h>
 #include <string.h>
@@ -66,59 +67,69 @@ void engine_tile_f32_neon(int64_t k, const float *w, int64_t w_stride, int64_t n
 
 /* ---- Packed floats ---- */
 
-enum { ROWS = 6, PACKED_COLS = ENGINE_TILE_PACKED_COLS, LANES = 4 };
+enum { COLS = ENGINE_TILE_COLS, VECTORS = 3, BUNDLE = 4 * VECTORS };
 
-static void pack(int64_t n, const float *row, float fill, int64_t quarter, int64_t step, float *to)
+static void pack(int64_t n, const float (*row)[ENGINE_TILE_PACK_WORDS], int64_t leaf, int64_t step,
+                 float *to)
 {
-    for (int64_t at = 0; at < n; at += 16, to += step)
-        for (int q = 0; q < 4; q++)
-            for (int l = 0; l < LANES; l++) {
-                const int64_t i = at + LANES * q + l;
-                to[q * quarter + l] = i < n ? row[i] : fill;
+    for (int64_t s = 0; s < n; s++)
+        for (int l = 0; l < 16; l++)
+            for (int r = 0; r < 8; r++)
+                to[engine_tile_leaf_sum(l) * leaf + s * step + r] = row[r][16 * s + l];
+}
+
+/* The sums of a leaf of VECTORS times 4 rows by all columns. */
+INLINE void multiply_leaf(int64_t n, const float *w, const float *x, float32x4_t (*acc)[COLS])
+{
+    EACH (v, VECTORS)
+        EACH (c, COLS) acc[v][c] = vdupq_n_f32(0.0f);
+    for (; n > 0; n--, w += 2 * BUNDLE, x += COLS) {
+        float32x4_t wv[VECTORS], xv[COLS / 4];
+        EACH (v, VECTORS) wv[v] = vld1q_f32(w + 4 * v);
+        EACH (q, COLS / 4) xv[q] = vld1q_f32(x + 4 * q);
+        EACH (v, VECTORS)
+            EACH (q, COLS / 4) {
+                acc[v][4 * q] = vfmaq_laneq_f32(acc[v][4 * q], wv[v], xv[q], 0);
+                acc[v][4 * q + 1] = vfmaq_laneq_f32(acc[v][4 * q + 1], wv[v], xv[q], 1);
+                acc[v][4 * q + 2] = vfmaq_laneq_f32(acc[v][4 * q + 2], wv[v], xv[q], 2);
+                acc[v][4 * q + 3] = vfmaq_laneq_f32(acc[v][4 * q + 3], wv[v], xv[q], 3);
             }
-    /* The number of steps is even. */
-    for (int q = 0; (n + 15) / 16 % 2 && q < 4; q++)
-        for (int l = 0; l < LANES; l++) to[q * quarter + l] = fill;
-}
-
-/* A quarter of the lanes of a bundle of rows times one of columns. */
-INLINE void quarter_products(int64_t n_steps, const float *w, const float *x,
-                             float32x4_t (*sum)[PACKED_COLS])
-{
-    float32x4_t acc[ROWS][PACKED_COLS];
-    EACH (i, ROWS)
-        EACH (c, PACKED_COLS) acc[i][c] = vdupq_n_f32(0.0f);
-    for (int64_t s = 0; s < n_steps; s++, w += ROWS * LANES, x += PACKED_COLS * LANES) {
-        float32x4_t xv[PACKED_COLS];
-        EACH (c, PACKED_COLS) xv[c] = vld1q_f32(x + LANES * c);
-        EACH (i, ROWS) {
-            const float32x4_t wv = vld1q_f32(w + LANES * i);
-            EACH (c, PACKED_COLS) acc[i][c] = vfmaq_f32(acc[i][c], wv, xv[c]);
-        }
     }
-    EACH (i, ROWS)
-        EACH (c, PACKED_COLS) sum[i][c] = acc[i][c];
 }
 
-static void packed_product(int64_t n_steps, const float *w, const float *x, int n_rows, int n_cols,
-                           float *const *out)
+/* Adds the sums from row `row` on to the tree. */
+INLINE void add_leaf(int leaf, int row, float32x4_t (*acc)[COLS], struct engine_tile_tree *tree)
 {
-    for (int r = 0; r < n_rows; r += ROWS)
-        for (int c = 0; c < n_cols; c += PACKED_COLS) {
-            float32x4_t sum[4][ROWS][PACKED_COLS];
-            const float *rows = w + r * n_steps * 16, *cols = x + c * n_steps * 16;
-            for (int q = 0; q < 4; q++)
-                quarter_products(n_steps, rows + q * n_steps * ROWS * LANES,
-                                 cols + q * n_steps * PACKED_COLS * LANES, sum[q]);
-            for (int i = 0; i < ROWS && r + i < n_rows; i++)
-                for (int j = 0; j < PACKED_COLS && c + j < n_cols; j++)
-                    out[c + j][r + i] =
-                        tree(sum[0][i][j], sum[1][i][j], sum[2][i][j], sum[3][i][j]);
-        }
+    int i = engine_tile_tree_depth(leaf);
+    for (; leaf & 1; leaf >>= 1) {
+        i--;
+        EACH (v, VECTORS)
+            EACH (c, COLS)
+                acc[v][c] = vaddq_f32(vld1q_f32(tree->of[i][c] + row + 4 * v), acc[v][c]);
+    }
+    EACH (v, VECTORS)
+        EACH (c, COLS) vst1q_f32(tree->of[i][c] + row + 4 * v, acc[v][c]);
 }
 
+static void packed_product(const struct engine_tile_leaves *l, const float *w, const float *x,
+                           int n_rows, int n_cols, float *const *out)
+{
+    for (int leaf = l->first; leaf < l->end; leaf++)
+        for (int r = 0; r < n_rows; r += BUNDLE) {
+            float32x4_t acc[VECTORS][COLS];
+            const int in_pair = r % (2 * BUNDLE);
+            multiply_leaf(l->n_steps,
+                          w + l->n_steps * (16 * (r - in_pair) + leaf * 2 * BUNDLE) + in_pair,
+                          x + l->n_steps * leaf * COLS, acc);
+            add_leaf(leaf, r, acc, l->tree);
+        }
+    for (int c = 0; l->end == 16 && c < n_cols; c++)
+        memcpy(out[c], l->tree->of[0][c], (size_t)n_rows * sizeof(float));
+}
+
+/* `pack` packs eight rows, so two of these bundles are one of weights. */
 const struct engine_tile_packed engine_tile_packed_f32_neon = {
-    .rows = ROWS, .lanes = LANES, .step_len = 16, .pack = pack, .product = packed_product};
+    .rows = 2 * BUNDLE, .step_len = 16, .pack = pack, .product = packed_product};
 
 /* ---- Attention ---- */
 

@@ -22,10 +22,8 @@
 enum { ENGINE_TILE_COLS = 8, ENGINE_TILE_MAX_COLS = 16 };
 /* Maximum row panels of a tile. */
 enum { ENGINE_TILE_PANELS = 2 };
-/* Floats are packed in bundles of engine_tile_packed.rows weight rows, or of this many columns. */
-enum { ENGINE_TILE_PACKED_COLS = 4 };
-/* Maximum float rows of a tile: whole bundles. */
-enum { ENGINE_TILE_FLOAT_ROWS = 24 };
+/* Maximum float rows of a tile, and words of a row that are packed at once. */
+enum { ENGINE_TILE_FLOAT_ROWS = 48, ENGINE_TILE_PACK_WORDS = 256 };
 
 struct engine_cols32 { /* one block of 32 of 8 columns */
     int8_t q[8][ENGINE_TILE_COLS][4];
@@ -43,24 +41,52 @@ struct engine_cols256 { /* one super-block of 256 of 8 columns */
     int32_t peak4, peak8;                  /* bounds set with AVX2 and AVX-VNNI */
 };
 
-/* Products of packed floats. A bundle of n rows (or columns) is [16 / lanes][steps][n][lanes]: a
- * step is 16 elements of each row, and with 8 lanes all first halves precede all second halves. The
- * number of steps is even. (With step_len 32 a step is 32 bfloat16 in the place of 16 floats, and
- * the number of steps may be odd.) w[r][i] is element i of row r, with 3 rows and 8 lanes:
+/* Products of packed floats. Each of the 16 sums of quant/quant.h is a product by itself, of every
+ * sixteenth word of rows and columns, so rows are lanes of registers, and columns are broadcast. A
+ * word is a float or, of BF16, a pair of elements; a step is 16 words of a row. A bundle of n rows
+ * (or columns) is [16 sums][steps][n]. The sums are in the order of the leaves of their tree, left
+ * to right; w[r][i] is word i of row r, with 8 rows:
  *
- *     first halves     w[0][0..7]   w[1][0..7]   w[2][0..7]   w[0][16..23]   w[1][16..23]   ..
- *     second halves    w[0][8..15]  w[1][8..15]  w[2][8..15]  w[0][24..31]   w[1][24..31]   .. */
+ *     leaf 0     w[0][0]    w[1][0]    ..   w[7][0]    w[0][16]   w[1][16]   ..
+ *     leaf 1     w[0][8]    w[1][8]    ..   w[7][8]    w[0][24]   w[1][24]   ..
+ *     leaf 2     w[0][4]    w[1][4]    ..   w[7][4]    w[0][20]   w[1][20]   ..
+ *
+ * (If k is not a multiple of 32, f32 rows are padded with -0.0f and columns with 0.0f, whose
+ * product changes no sum, and bf16 rows and columns with zeros.) */
+static inline int engine_tile_leaf_sum(int leaf) /* its own inverse */
+{
+    return (leaf & 1) << 3 | (leaf & 2) << 1 | (leaf & 4) >> 1 | (leaf & 8) >> 3;
+}
+
+/* Sums of left branches whose right ones are not complete, in the order of the leaves. Leaf i is
+ * added to the last of engine_tile_tree_depth(i) ones once for each 1 at the end of i in binary. */
+struct engine_tile_tree {
+    _Alignas(64) float of[4][ENGINE_TILE_COLS][ENGINE_TILE_FLOAT_ROWS];
+};
+static inline int engine_tile_tree_depth(int leaf)
+{
+    return (leaf & 1) + (leaf >> 1 & 1) + (leaf >> 2 & 1) + (leaf >> 3);
+}
+
+/* Leaves first .. end - 1. */
+struct engine_tile_leaves {
+    int first, end;
+    int64_t n_steps;               /* of each */
+    struct engine_tile_tree *tree; /* if first > 0: of the leaves before */
+};
+
 struct engine_tile_packed {
-    int rows, lanes;
+    int rows;     /* of a bundle of weights, which divide ENGINE_TILE_FLOAT_ROWS */
     int step_len; /* elements of a step */
-    /* Packs n elements of a row, from a multiple of 32 on, padded with `fill` to a multiple of 32.
-     * `to` is the place of the first element in the bundle; `half` and `step` are the distances, in
-     * floats, to its second half and to the next step. */
-    void (*pack)(int64_t n, const float *row, float fill, int64_t half, int64_t step, float *to);
-    /* out[c][r] for c < n_cols <= ENGINE_TILE_COLS (two bundles) and
-     * r < n_rows <= ENGINE_TILE_FLOAT_ROWS. */
-    void (*product)(int64_t n_steps, const float *w, const float *x, int n_rows, int n_cols,
-                    float *const *out);
+    /* Packs 16 n words of 8 rows (or columns). `to` is the place of the first word of the first row
+     * in leaf 0; `leaf` and `step` are distances in floats. If bf16 has steps of 16 elements the
+     * odd ones of 16 words are a step, then the even ones. */
+    void (*pack)(int64_t n, const float (*row)[ENGINE_TILE_PACK_WORDS], int64_t leaf, int64_t step,
+                 float *to);
+    /* Bundles of ENGINE_TILE_FLOAT_ROWS rows by a bundle of ENGINE_TILE_COLS columns. If these are
+     * the last leaves, stores out[c][r] for c < n_cols and r < n_rows. */
+    void (*product)(const struct engine_tile_leaves *leaves, const float *w, const float *x,
+                    int n_rows, int n_cols, float *const *out);
 };
 
 /* Float sums of rows times a column panel, stored between K-blocks; a panel of 2 ENGINE_TILE_COLS
@@ -145,10 +171,7 @@ struct engine_tile {
     bool prefetches; /* panel32 and panel256 prefetch to->ahead */
     /* Called by each worker before and after the kernels of a product; NULL if not needed. */
     void (*begin)(void), (*end)(void);
-    /* The products of f32 and bf16 with packed rows and columns. If k is not a multiple of 32, f32
-     * rows are padded with -0.0f and columns with 0.0f, whose product changes no sum; bf16 rows and
-     * columns with zeros. In bf16 the odd ones of 32 elements are a step, then the even ones, or
-     * all are one step. NULL if this is not faster. */
+    /* The products of f32 and bf16 with packed rows and columns. NULL if this is not faster. */
     const struct engine_tile_packed *packed_f32, *packed_bf16;
     /* o[i][d] = fmaf(v[j][d], p[i][j], o[i][d]) for j = 0 .. n - 1 ascending; i < n_rows, d <
      * dim. */

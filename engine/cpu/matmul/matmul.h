@@ -107,10 +107,10 @@ static inline int64_t engine_matmul_col_panels(const struct engine_matmul *p, in
     return (n + p->tile->cols - 1) / p->tile->cols;
 }
 
-/* Floats per column and side for n_rows rows: whole row panels and whole bundles. */
+/* Floats per column and side for n_rows rows: whole row panels. */
 static inline int64_t engine_matmul_gate_stride(int64_t n_rows)
 {
-    return engine_round_up(n_rows, 2 * ENGINE_TILE_FLOAT_ROWS);
+    return engine_round_up(n_rows, ENGINE_TILE_FLOAT_ROWS);
 }
 
 /* GEMMs with at most this many columns are computed by gemv, column by column. */

@@ -70,7 +70,7 @@ static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_t
         max_rows =
             engine_min(max_rows, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(p, w)) / sides);
     if (!p->gemv_only && engine_matmul_by_floats(w->type->act))
-        unit = ENGINE_TILE_FLOAT_ROWS;
+        unit = ENGINE_TILE_FLOAT_ROWS / (p->max_columns > 2 * ENGINE_TILE_COLS ? sides : 2);
     else if (!p->gemv_only && engine_matmul_by_pairs(w->type))
         unit = ENGINE_TILE_PANELS / sides * QUANT_PANEL_ROWS;
     return unit * engine_max(1, max_rows / unit);
@@ -99,7 +99,7 @@ static int64_t rows_bytes(const struct engine_matmul *p, const struct engine_ten
         return ENGINE_TILE_PANELS * (p->tile->k_block / w->type->act->block_len) *
                engine_matmul_panel_bytes(p->tile, w->type);
     const int64_t unit =
-        engine_matmul_by_floats(w->type->act) ? 2 * ENGINE_TILE_FLOAT_ROWS : QUANT_PANEL_ROWS;
+        engine_matmul_by_floats(w->type->act) ? ENGINE_TILE_FLOAT_ROWS : QUANT_PANEL_ROWS;
     return engine_matmul_sides(p) * engine_round_up(rows, unit) / QUANT_PANEL_ROWS *
            panel_bytes(p, w);
 }

@@ -51,8 +51,6 @@ void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row)
 
 /* ---- Column panels ---- */
 
-enum { PACK_ELEMENTS = 256 }; /* decoded at once, a multiple of 32 */
-
 char *engine_matmul_floats_at(const struct engine_matmul_run *run,
                               const struct quant_act_form *form, int64_t col_panel, int64_t column)
 {
@@ -82,37 +80,43 @@ int64_t engine_matmul_packed_steps(const struct engine_matmul_run *run,
     return (run->p->k + 31) / 32 * (32 / packed->step_len);
 }
 
-void engine_matmul_pack_row(const struct engine_matmul_run *run,
-                            const struct engine_tile_packed *packed, const struct quant_type *type,
-                            const char *row, float fill, int n, int64_t i, float *to)
+void engine_matmul_pack_rows(const struct engine_matmul_run *run, const struct quant_type *type,
+                             const char *const row[8], float fill, int n, float *to)
 {
+    enum { WORDS = ENGINE_TILE_PACK_WORDS };
+    const struct engine_tile_packed *packed = engine_matmul_packed(run, type->act);
     const struct quant_kernel *kernel = &run->task->cpu->quant.type[type->id];
-    const int64_t k = run->p->k;
-    const int64_t n_steps = engine_matmul_packed_steps(run, packed);
-    const int64_t step = n * packed->lanes, half = n_steps * step;
-    to += i / n * n_steps * 16 * n + i % n * packed->lanes;
-    if (type->id == QUANT_F32 && (uintptr_t)row % sizeof(float) == 0) {
-        packed->pack(k, (const float *)row, fill, half, step, to);
-        return;
-    }
-    for (int64_t at = 0; at < k; at += PACK_ELEMENTS) {
-        float decoded[PACK_ELEMENTS];
-        const int64_t some = engine_min(PACK_ELEMENTS, k - at);
-        kernel->decode(at, some, row, decoded);
-        packed->pack(some, decoded, fill, half, step, to + at / packed->step_len * step);
+    const bool pairs = type->act->layout == QUANT_LAYOUT_BF16;
+    const int64_t k = run->p->k, n_steps = engine_matmul_packed_steps(run, packed);
+    for (int64_t at = 0, some; at < k; at += some) {
+        float word[8][WORDS];
+        some = engine_min(pairs ? 2 * WORDS : WORDS, k - at);
+        const int64_t padded = engine_round_up(some, 32);
+        for (int r = 0; r < 8; r++) {
+            if (pairs) {
+                memset(word[r] + padded / 2 - 16, 0, 16 * sizeof(float));
+                memcpy(word[r], row[r] + 2 * at, 2 * (size_t)some);
+                continue;
+            }
+            kernel->decode(at, some, row[r], word[r]);
+            for (int64_t i = some; i < padded; i++) word[r][i] = fill;
+        }
+        packed->pack(padded / (pairs ? 32 : 16), (const float(*)[WORDS])word, n_steps * n, n,
+                     to + at / packed->step_len * n);
     }
 }
 
 /* Packs a column panel of n columns of floats, in whole bundles. */
-static void pack_columns(const struct engine_matmul_run *run,
-                         const struct engine_tile_packed *packed,
-                         const struct engine_matmul_act *act, char *col_panel,
-                         const struct engine_matmul_column *column, int64_t n)
+static void pack_columns(const struct engine_matmul_run *run, const struct engine_matmul_act *act,
+                         int64_t col_panel, const struct engine_matmul_column *column, int64_t n)
 {
-    for (int64_t c = 0; c < engine_round_up(n, ENGINE_TILE_PACKED_COLS); c++)
-        engine_matmul_pack_row(run, packed, act->form->element,
-                               column_at(run, act, column[c < n ? c : n - 1].x_row), 0.0f,
-                               ENGINE_TILE_PACKED_COLS, c, (float *)col_panel);
+    for (int64_t first = 0; first < n; first += ENGINE_TILE_COLS) {
+        const char *row[ENGINE_TILE_COLS];
+        for (int c = 0; c < ENGINE_TILE_COLS; c++)
+            row[c] = column_at(run, act, column[engine_min(first + c, n - 1)].x_row);
+        engine_matmul_pack_rows(run, act->form->element, row, 0.0f, ENGINE_TILE_COLS,
+                                (float *)engine_matmul_floats_at(run, act->form, col_panel, first));
+    }
 }
 
 /* The gemm of a column panel: the last one whose panels begin at or before it. */
@@ -144,8 +148,7 @@ void engine_matmul_col_panel_build(const struct engine_matmul_run *run, int64_t 
         if (!form) continue;
         if (engine_matmul_by_floats(form)) {
             if (engine_route_of(&run->facts, form, 1, gemm->n) == ENGINE_ROUTE_PACKED)
-                pack_columns(run, engine_matmul_packed(run, form), act,
-                             engine_matmul_floats_at(run, form, col_panel, 0), column, n);
+                pack_columns(run, act, col_panel, column, n);
             continue;
         }
         struct quant_act a[ENGINE_TILE_MAX_COLS];

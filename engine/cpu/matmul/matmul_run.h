@@ -59,14 +59,13 @@ void *engine_matmul_k_block_at(const struct engine_matmul_run *run,
 /* The tile of ENGINE_ROUTE_PACKED for a form of floats. */
 const struct engine_tile_packed *engine_matmul_packed(const struct engine_matmul_run *run,
                                                       const struct quant_act_form *form);
-/* The number of steps of 16 elements in packed rows and columns, an even number. */
+/* The number of steps of packed rows and columns. */
 int64_t engine_matmul_packed_steps(const struct engine_matmul_run *run,
                                    const struct engine_tile_packed *packed);
 
-/* Packs a row of k elements as row i of bundles of n rows from `to` on. */
-void engine_matmul_pack_row(const struct engine_matmul_run *run,
-                            const struct engine_tile_packed *packed, const struct quant_type *type,
-                            const char *row, float fill, int n, int64_t i, float *to);
+/* Packs eight rows of k elements as the rows from `to` on of a bundle of n rows. */
+void engine_matmul_pack_rows(const struct engine_matmul_run *run, const struct quant_type *type,
+                             const char *const row[8], float fill, int n, float *to);
 
 /* ---- route_*.c: every result of the block ---- */
 

@@ -4,47 +4,77 @@
 
 /* ---- packed ---- */
 
-/* Packs the rows of each side; those of the up projection begin at row `gate_stride`. */
-static void pack_rows(const struct engine_matmul_run *run, const struct engine_matmul_block *b,
-                      const struct engine_tile_packed *packed, int64_t gate_stride)
+enum { ROWS = ENGINE_TILE_FLOAT_ROWS };
+/* Bytes of packed rows that all columns of a group of column panels read from the L2 cache. */
+enum { LEAVES_BUDGET = 384 * 1024, GROUP_PANELS = 8 };
+
+/* ROWS rows of a block from `row` on, or half as many of each side. */
+struct row_set {
+    const struct engine_matmul_block *block;
+    const struct engine_tile_packed *packed;
+    int64_t row, n_rows, per_side;
+};
+
+static void pack_set(const struct engine_matmul_run *run, const struct row_set *s, int64_t n_steps)
 {
+    const struct engine_matmul_block *b = s->block;
     const float fill = b->type->act->layout == QUANT_LAYOUT_F32 ? -0.0f : 0.0f;
-    const int64_t n = engine_round_up(b->n_rows, packed->rows);
-    for (int64_t i = 0; i < n * route_sides(b); i++) {
-        const int64_t r = i % n;
-        const char *w = route_side(b, (int)(i / n)) + engine_min(r, b->n_rows - 1) * b->row_bytes;
-        engine_matmul_pack_row(run, packed, b->type, w, fill, packed->rows, i / n * gate_stride + r,
-                               (float *)run->local);
+    const int n = s->packed->rows;
+    for (int64_t i = 0; i < ROWS; i += 8) {
+        const char *row[8];
+        for (int j = 0; j < 8; j++)
+            row[j] = route_side(b, (int)(i / s->per_side)) +
+                     (s->row + engine_min(i % s->per_side + j, s->n_rows - 1)) * b->row_bytes;
+        engine_matmul_pack_rows(run, b->type, row, fill, n,
+                                (float *)run->local + i / n * n * n_steps * 16 + i % n);
     }
 }
 
-/* Packs all rows of the block first, so that a column panel is read once for all of them. The last
- * quarter of the steps prefetches the weights after the block. */
+/* Multiplies the set by a column panel. */
+static void multiply_set(const struct engine_matmul_run *run, const struct row_set *s,
+                         const struct engine_tile_leaves *leaves, int64_t i)
+{
+    const struct engine_matmul_block *b = s->block;
+    const int64_t n_cols = engine_min(ENGINE_TILE_COLS, b->n - i);
+    float *out[ENGINE_TILE_COLS];
+    route_outputs(run, b, i, n_cols, s->row, s->per_side, 0, out);
+    s->packed->product(leaves, (const float *)run->local,
+                       (const float *)engine_matmul_floats_at(run, b->type->act, b->col_panel, i),
+                       b->up ? ROWS : (int)s->n_rows, (int)n_cols, out);
+    if (leaves->end == 16) route_glu(run, b, i, n_cols, s->row, s->per_side, s->n_rows);
+}
+
+/* Packs a set of rows, then multiplies it by all columns: as many leaves at a time as fit the L2
+ * cache, which a group of column panels reads. The last quarter of the steps prefetches the weights
+ * after the set. */
 void engine_route_packed_run(const struct engine_matmul_run *run,
                              const struct engine_matmul_block *b)
 {
-    const struct engine_tile_packed *packed = engine_matmul_packed(run, b->type->act);
-    enum { ROWS = ENGINE_TILE_FLOAT_ROWS };
-    const int64_t n_steps = engine_matmul_packed_steps(run, packed);
-    const int64_t bundle = n_steps * 16; /* floats per row */
-    const int64_t gate_stride = engine_round_up(b->n_rows, ROWS), per_side = gate_stride / ROWS;
-    const int64_t per_col_panel = per_side * route_sides(b);
-    const int64_t steps = per_col_panel * ((b->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS);
-    const int64_t quarter = (steps + 3) / 4;
-    struct route_prefetch prefetch = route_prefetch(run, b, b->n_rows, b->n_rows, 0, 1, quarter, 0);
-    pack_rows(run, b, packed, gate_stride);
-    for (int64_t step = 0; step < steps; step++) {
-        const int64_t at = step % per_col_panel * ROWS, i = step / per_col_panel * ENGINE_TILE_COLS;
-        const int64_t r = step % per_side * ROWS; /* row of its side */
-        const int n_cols = (int)engine_min(ENGINE_TILE_COLS, b->n - i);
-        float *out[ENGINE_TILE_COLS];
-        route_outputs(run, b, i, n_cols, r, gate_stride, at, out);
-        if (step >= steps - quarter) route_prefetch_step(&prefetch);
-        packed->product(n_steps, (const float *)run->local + at * bundle,
-                        (const float *)engine_matmul_floats_at(run, b->type->act, b->col_panel, i),
-                        (int)engine_min(ROWS, b->n_rows - r), n_cols, out);
-        if (step % per_col_panel == per_col_panel - 1)
-            route_glu(run, b, i, n_cols, 0, gate_stride, b->n_rows);
+    struct engine_tile_tree tree[GROUP_PANELS];
+    struct row_set s = {.block = b,
+                        .packed = engine_matmul_packed(run, b->type->act),
+                        .per_side = ROWS / route_sides(b)};
+    const int64_t n_steps = engine_matmul_packed_steps(run, s.packed);
+    const int64_t leaf_bytes = ROWS * n_steps * (int64_t)sizeof(float);
+    const int at_once = (int)engine_max(1, engine_min(16, LEAVES_BUDGET / leaf_bytes));
+    const int64_t n_panels = (b->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
+    const int64_t steps = n_panels * ((16 + at_once - 1) / at_once), quarter = (steps + 3) / 4;
+    for (; s.row < b->n_rows; s.row += s.per_side) {
+        struct route_prefetch prefetch =
+            route_prefetch(run, b, s.row + s.per_side, s.per_side, 0, 1, quarter, 0);
+        s.n_rows = engine_min(s.per_side, b->n_rows - s.row);
+        pack_set(run, &s, n_steps);
+        for (int64_t first = 0, step = 0; first < n_panels; first += GROUP_PANELS)
+            for (int leaf = 0; leaf < 16; leaf += at_once)
+                for (int64_t i = first; i < engine_min(first + GROUP_PANELS, n_panels); i++) {
+                    if (step++ >= steps - quarter) route_prefetch_step(&prefetch);
+                    const struct engine_tile_leaves leaves = {
+                        .first = leaf,
+                        .end = (int)engine_min(16, leaf + at_once),
+                        .n_steps = n_steps,
+                        .tree = &tree[i - first]};
+                    multiply_set(run, &s, &leaves, i * ENGINE_TILE_COLS);
+                }
     }
 }
 

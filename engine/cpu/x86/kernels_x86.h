@@ -20,6 +20,11 @@ void engine_tile_f32_avx512(int64_t k, const float *w, int64_t w_stride, int64_t
                             const float *const *x, int64_t n_cols, float *const *out);
 void engine_tile_bf16_avx512(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
                              const uint16_t *const *x, int64_t n_cols, float *const *out);
+/* `pack` of struct engine_tile_packed: words as they are, and pairs of bfloat16 as two floats. */
+void engine_tile_pack_avx2(int64_t n, const float (*row)[ENGINE_TILE_PACK_WORDS], int64_t leaf,
+                           int64_t step, float *to);
+void engine_tile_pack_pairs_avx2(int64_t n, const float (*row)[ENGINE_TILE_PACK_WORDS],
+                                 int64_t leaf, int64_t step, float *to);
 extern const struct engine_tile_packed engine_tile_packed_f32_avx2, engine_tile_packed_bf16_avx2;
 extern const struct engine_tile_packed engine_tile_packed_f32_avx512,
     engine_tile_packed_bf16_avx512, engine_tile_packed_bf16_dots;

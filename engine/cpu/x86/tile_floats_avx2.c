@@ -1,14 +1,14 @@
 /* engine/cpu/x86/tile_floats_avx2.c: products of rows of floats, for AVX2 with FMA.
  *
- * A canonical dot has 16 strided sums (quant/quant.h), two registers. A tile of 3 rows by 4 columns
- * computes one half of them at a time: 12 sums, 7 loads for 12 multiplies. The rows of attention
- * are read in place; weights and their columns are packed in the order in which the loop reads
- * them, one half after the other, so that twice as many fit the L1 cache, without conflict misses.
+ * A canonical dot has 16 strided sums (quant/quant.h), two registers. The rows of attention are
+ * read in place: a tile of 3 rows by 4 columns computes one half of the sums at a time, 7 loads for
+ * 12 multiplies. Weights and their columns are packed (engine/cpu/isa/tile.h) and multiplied a sum
+ * at a time: 24 rows in three registers by 4 columns, again 7 loads for 12 multiplies, but of those
+ * four are of one float each, which is in the first-level cache.
  *
  * BF16 products are those of VDPBF16PS, which are ordinary fused multiply-adds with subnormals
- * treated as zero, the odd element of a pair first (quant/float/bf16.c). So a block of 32 elements
- * is two steps of 16 floats: its odd elements, then its even ones. Results have the bits of
- * tile_scalar.c. */
+ * treated as zero, the odd element of a pair first (quant/float/bf16.c), so each element of a pair
+ * is a step. Results have the bits of tile_scalar.c. */
 #include "engine/cpu/x86/kernels_x86.h"
 #include <immintrin.h>
 #include <string.h>
@@ -16,8 +16,8 @@
 #define TARGET CPU_TARGET_AVX2
 #define INLINE static inline __attribute__((always_inline))
 
-enum { COLS = ENGINE_TILE_COLS, NR = 3, NC = ENGINE_TILE_PACKED_COLS };
-enum { BLOCK_ROWS = ENGINE_TILE_FLOAT_ROWS }; /* rows whose sums are in memory */
+enum { COLS = ENGINE_TILE_COLS, NR = 3, NC = 4 };
+enum { BLOCK_ROWS = 24 }; /* rows whose sums are in memory */
 
 typedef __m256 half_sums[BLOCK_ROWS][COLS]; /* sums 0 to 7, or 8 to 15 */
 
@@ -119,113 +119,146 @@ TARGET void engine_tile_f32_avx2(int64_t k, const float *w, int64_t w_stride, in
 
 /* ---- Packed rows ---- */
 
-/* Steps before the next rows: one half of so many steps of 8 columns fits the L1 cache. */
-enum { SLICE_STEPS = 64 };
+enum { VECTORS = 3, BUNDLE = 8 * VECTORS, ROWS = ENGINE_TILE_FLOAT_ROWS };
 
-/* Packs 32 elements as two steps: in order, or (`pairs`) the odd ones, then the even ones. */
-TARGET INLINE void pack_block(bool pairs, const float *from, int64_t half, int64_t step, float *to)
+/* Word i of eight rows becomes to[i]. */
+TARGET INLINE void transpose8(const float *row, int64_t stride, __m256 *to)
 {
-    EACH (h, 2) {
-        __m256 first = _mm256_loadu_ps(from + (pairs ? 16 : 8) * h);
-        __m256 second = _mm256_loadu_ps(from + (pairs ? 16 * h + 8 : 8 * h + 16));
-        if (pairs) {
-            __m256 odd = _mm256_shuffle_ps(first, second, 0xdd);
-            __m256 even = _mm256_shuffle_ps(first, second, 0x88);
-            first = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(odd), 0xd8));
-            second = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(even), 0xd8));
-        }
-        _mm256_storeu_ps(to + h * half, first);
-        _mm256_storeu_ps(to + h * half + step, second);
+    __m256 a[8], b[8];
+    EACH (i, 4) /* words 4 h .. 4 h + 3 of rows i and i + 4 */
+        EACH (h, 2)
+            a[4 * h + i] =
+                _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(row + i * stride + 4 * h)),
+                                     _mm_loadu_ps(row + (i + 4) * stride + 4 * h), 1);
+    EACH (i, 4) {
+        b[2 * i] = _mm256_unpacklo_ps(a[2 * i], a[2 * i + 1]);
+        b[2 * i + 1] = _mm256_unpackhi_ps(a[2 * i], a[2 * i + 1]);
     }
+    EACH (h, 2)
+        EACH (i, 2) {
+            const __m256 first = b[4 * h + i], second = b[4 * h + 2 + i];
+            to[4 * h + 2 * i] = _mm256_shuffle_ps(first, second, 0x44);
+            to[4 * h + 2 * i + 1] = _mm256_shuffle_ps(first, second, 0xee);
+        }
 }
 
-TARGET INLINE void pack(bool pairs, int64_t n, const float *row, float fill, int64_t half,
-                        int64_t step, float *to)
+TARGET INLINE void pack_words(bool pairs, int64_t n, const float (*row)[ENGINE_TILE_PACK_WORDS],
+                              int64_t leaf, int64_t step, float *to)
 {
-    int64_t i = 0;
-    for (; i + 32 <= n; i += 32, to += 2 * step) pack_block(pairs, row + i, half, step, to);
-    if (i == n) return;
-    float last[32];
-    for (int j = 0; j < 32; j++) last[j] = i + j < n ? row[i + j] : fill;
-    pack_block(pairs, last, half, step, to);
-}
-
-TARGET static void pack_f32(int64_t n, const float *row, float fill, int64_t half, int64_t step,
-                            float *to)
-{
-    pack(false, n, row, fill, half, step, to);
-}
-
-TARGET static void pack_bf16(int64_t n, const float *row, float fill, int64_t half, int64_t step,
-                             float *to)
-{
-    pack(true, n, row, fill, half, step, to);
-}
-
-/* Adds n steps, n even, to one half of the sums of NR rows times NC columns. */
-TARGET INLINE void add_steps(bool first, int64_t n, const float *w, const float *x,
-                             __m256 (*sums)[COLS])
-{
-    __m256 acc[NR][NC];
-    EACH (r, NR)
-        EACH (c, NC) acc[r][c] = first ? _mm256_setzero_ps() : sums[r][c];
-    for (; n > 0; n -= 2, w += 16 * NR, x += 16 * NC) {
-        EACH (j, 2) {
-            __m256 wv[NR];
-            EACH (r, NR) wv[r] = _mm256_loadu_ps(w + 8 * (NR * j + r));
-            EACH (c, NC) {
-                __m256 xv = _mm256_loadu_ps(x + 8 * (NC * j + c));
-                EACH (r, NR) acc[r][c] = _mm256_fmadd_ps(wv[r], xv, acc[r][c]);
+    const __m256 odd = _mm256_castsi256_ps(_mm256_set1_epi32((int)0xffff0000));
+    for (int64_t s = 0; s < n; s++, to += (pairs ? 2 : 1) * step)
+        EACH (h, 2) {
+            __m256 word[8];
+            transpose8(row[0] + 16 * s + 8 * h, ENGINE_TILE_PACK_WORDS, word);
+            EACH (i, 8) {
+                float *at = to + engine_tile_leaf_sum(8 * h + i) * leaf;
+                _mm256_storeu_ps(at, pairs ? _mm256_and_ps(word[i], odd) : word[i]);
+                if (pairs)
+                    _mm256_storeu_si256((__m256i *)(at + step),
+                                        _mm256_slli_epi32(_mm256_castps_si256(word[i]), 16));
             }
         }
+}
+
+TARGET void engine_tile_pack_avx2(int64_t n, const float (*row)[ENGINE_TILE_PACK_WORDS],
+                                  int64_t leaf, int64_t step, float *to)
+{
+    pack_words(false, n, row, leaf, step, to);
+}
+
+TARGET void engine_tile_pack_pairs_avx2(int64_t n, const float (*row)[ENGINE_TILE_PACK_WORDS],
+                                        int64_t leaf, int64_t step, float *to)
+{
+    pack_words(true, n, row, leaf, step, to);
+}
+
+/* Of a leaf: VECTORS times 8 rows by NC columns. */
+typedef __m256 leaf_sums[VECTORS][NC];
+
+TARGET INLINE void multiply_leaf(int64_t n, const float *w, const float *x, leaf_sums acc)
+{
+    EACH (v, VECTORS)
+        EACH (c, NC) acc[v][c] = _mm256_setzero_ps();
+    for (; n > 0; n--, w += BUNDLE, x += COLS) {
+        __m256 wv[VECTORS];
+        EACH (v, VECTORS) wv[v] = _mm256_loadu_ps(w + 8 * v);
+        EACH (c, NC) {
+            const __m256 xv = _mm256_broadcast_ss(x + c);
+            EACH (v, VECTORS) acc[v][c] = _mm256_fmadd_ps(wv[v], xv, acc[v][c]);
+        }
     }
-    EACH (r, NR)
-        EACH (c, NC) sums[r][c] = acc[r][c];
+}
+
+/* Adds the sums from row `row` and column `col` on to the tree. */
+TARGET INLINE void add_leaf(int leaf, int row, int col, leaf_sums acc,
+                            struct engine_tile_tree *tree)
+{
+    int i = engine_tile_tree_depth(leaf);
+    for (; leaf & 1; leaf >>= 1) {
+        i--;
+        EACH (v, VECTORS)
+            EACH (c, NC)
+                acc[v][c] =
+                    _mm256_add_ps(_mm256_load_ps(tree->of[i][col + c] + row + 8 * v), acc[v][c]);
+    }
+    EACH (v, VECTORS)
+        EACH (c, NC) _mm256_store_ps(tree->of[i][col + c] + row + 8 * v, acc[v][c]);
+}
+
+TARGET INLINE void store_results(const struct engine_tile_leaves *l, int n_rows, int n_cols,
+                                 float *const *out)
+{
+    for (int c = 0; l->end == 16 && c < n_cols; c++)
+        memcpy(out[c], l->tree->of[0][c], (size_t)n_rows * sizeof(float));
+}
+
+TARGET static void product_f32(const struct engine_tile_leaves *l, const float *w, const float *x,
+                               int n_rows, int n_cols, float *const *out)
+{
+    for (int leaf = l->first; leaf < l->end; leaf++)
+        for (int r = 0; r < n_rows; r += BUNDLE)
+            for (int c = 0; c < n_cols; c += NC) {
+                leaf_sums acc;
+                multiply_leaf(l->n_steps, w + l->n_steps * (16 * r + leaf * BUNDLE),
+                              x + l->n_steps * leaf * COLS + c, acc);
+                add_leaf(leaf, r, c, acc, l->tree);
+            }
+    store_results(l, n_rows, n_cols, out);
 }
 
 /* Not inlined: compilers do not model MXCSR and might move arithmetic across its change. */
-TARGET __attribute__((noinline)) static void
-add_block(int64_t n_steps, const float *w, const float *x, int n_rows, int n_cols, half_sums *sums)
+TARGET __attribute__((noinline)) static void multiply_apart(const struct engine_tile_leaves *l,
+                                                            const float *w, const float *x,
+                                                            int n_rows, int n_cols, leaf_sums *sums)
 {
-    for (int64_t i = 0; i < 2 * n_steps;) { /* steps of the first half, then of the second */
-        const int64_t h = i / n_steps, left = (h + 1) * n_steps - i;
-        const int64_t n = left < SLICE_STEPS ? left : SLICE_STEPS;
-        for (int r = 0; r < n_rows; r += NR) {
-            for (int c = 0; c < n_cols; c += NC) {
-                const float *wr = w + 8 * (2 * n_steps * r + i * NR);
-                const float *xc = x + 8 * (2 * n_steps * c + i * NC);
-                __m256(*to)[COLS] = (__m256(*)[COLS])(sums[h][r] + c);
-                if (i == h * n_steps)
-                    add_steps(true, n, wr, xc, to);
-                else
-                    add_steps(false, n, wr, xc, to);
+    for (int leaf = l->first; leaf < l->end; leaf++)
+        for (int r = 0; r < n_rows; r += BUNDLE)
+            for (int c = 0; c < n_cols; c += NC, sums++) {
+                leaf_sums acc;
+                multiply_leaf(l->n_steps, w + l->n_steps * (16 * r + leaf * BUNDLE),
+                              x + l->n_steps * leaf * COLS + c, acc);
+                EACH (v, VECTORS)
+                    EACH (j, NC) (*sums)[v][j] = acc[v][j];
             }
-        }
-        i += n;
-    }
 }
 
-TARGET static void product_f32(int64_t n_steps, const float *w, const float *x, int n_rows,
-                               int n_cols, float *const *out)
-{
-    half_sums sums[2];
-    add_block(n_steps, w, x, n_rows, n_cols, sums);
-    store_block(sums, n_rows, n_cols, out, 0);
-}
-
-/* The trees do not flush subnormals. */
-TARGET static void product_bf16(int64_t n_steps, const float *w, const float *x, int n_rows,
-                                int n_cols, float *const *out)
+/* The tree does not flush subnormals, and follows all leaves, since the processor completes what it
+ * has begun before MXCSR changes. */
+TARGET static void product_bf16(const struct engine_tile_leaves *l, const float *w, const float *x,
+                                int n_rows, int n_cols, float *const *out)
 {
     const unsigned saved = _mm_getcsr();
-    half_sums sums[2];
+    leaf_sums sums[16 * ROWS / BUNDLE * COLS / NC], *next = sums;
     _mm_setcsr(QUANT_BF16_MXCSR);
-    add_block(n_steps, w, x, n_rows, n_cols, sums);
+    multiply_apart(l, w, x, n_rows, n_cols, sums);
     _mm_setcsr(saved);
-    store_block(sums, n_rows, n_cols, out, 0);
+    for (int leaf = l->first; leaf < l->end; leaf++)
+        for (int r = 0; r < n_rows; r += BUNDLE)
+            for (int c = 0; c < n_cols; c += NC) add_leaf(leaf, r, c, *next++, l->tree);
+    store_results(l, n_rows, n_cols, out);
 }
 
 const struct engine_tile_packed engine_tile_packed_f32_avx2 = {
-    .rows = NR, .lanes = 8, .step_len = 16, .pack = pack_f32, .product = product_f32};
+    .rows = BUNDLE, .step_len = 16, .pack = engine_tile_pack_avx2, .product = product_f32};
 const struct engine_tile_packed engine_tile_packed_bf16_avx2 = {
-    .rows = NR, .lanes = 8, .step_len = 16, .pack = pack_bf16, .product = product_bf16};
+    .rows = BUNDLE, .step_len = 16, .pack = engine_tile_pack_pairs_avx2, .product = product_bf16};

@@ -1,11 +1,11 @@
 /* engine/cpu/x86/tile_floats_avx512.c: products of rows of floats, for AVX-512, and of BF16 for
  * VDPBF16PS.
  *
- * A canonical dot has 16 strided sums (quant/quant.h), one register. In attention, in products with
- * few columns, and with VDPBF16PS, rows are read in place, 4 rows by 4 columns at a time, 8 loads
- * for 16 multiplies. Otherwise rows and columns are packed in the order in which the loop reads
- * them, because rows whose length is a power of two would conflict in the L1 cache; 6 rows by 4
- * columns are 10 loads for 24 multiplies. Results have the bits of tile_scalar.c. */
+ * A canonical dot has 16 strided sums (quant/quant.h), one register. In attention, and in products
+ * with few columns, rows are read in place, 4 rows by 4 columns at a time, 8 loads for 16
+ * multiplies. Otherwise rows and columns are packed (engine/cpu/isa/tile.h) and multiplied a sum at
+ * a time: 48 rows in three registers by 8 columns, 11 loads for 24 multiplies, of which the rows'
+ * are from the second-level cache. Results have the bits of tile_scalar.c. */
 #include "engine/cpu/x86/kernels_x86.h"
 #include <immintrin.h>
 #include <string.h>
@@ -174,57 +174,10 @@ TARGET void engine_tile_f32_avx512(int64_t k, const float *w, int64_t w_stride, 
 
 /* ---- Packed rows ---- */
 
-enum { COLS = ENGINE_TILE_COLS, NR = 6, NC = ENGINE_TILE_PACKED_COLS };
-enum { BLOCK_ROWS = ENGINE_TILE_FLOAT_ROWS }; /* rows whose sums are in memory */
-/* Maximum steps before the next rows: so many of 8 columns, of a bundle of rows and the sums fit
- * the L1 cache. */
-enum { SLICE_STEPS = 40 };
+enum { COLS = ENGINE_TILE_COLS, ROWS = ENGINE_TILE_FLOAT_ROWS, VECTORS = ROWS / 16 };
 
-typedef __m512 block_sums[BLOCK_ROWS][COLS];
-
-/* Packs 32 elements as two steps: in order, or (`pairs`) the odd ones, then the even ones. */
-TARGET INLINE void pack_block(bool pairs, __m512 first, __m512 second, int64_t step, float *to)
-{
-    if (pairs) {
-        const __m512i even =
-            _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-        const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
-        const __m512 evens = _mm512_permutex2var_ps(first, even, second);
-        first = _mm512_permutex2var_ps(first, odd, second);
-        second = evens;
-    }
-    _mm512_storeu_ps(to, first);
-    _mm512_storeu_ps(to + step, second);
-}
-
-TARGET INLINE void pack(bool pairs, int64_t n, const float *row, float fill, int64_t step,
-                        float *to)
-{
-    int64_t i = 0;
-    for (; i + 32 <= n; i += 32, to += 2 * step)
-        pack_block(pairs, _mm512_loadu_ps(row + i), _mm512_loadu_ps(row + i + 16), step, to);
-    if (i == n) return;
-    const __mmask32 part = ((__mmask32)1 << (n - i)) - 1;
-    const __m512 pad = _mm512_set1_ps(fill);
-    pack_block(pairs, _mm512_mask_loadu_ps(pad, (__mmask16)part, row + i),
-               _mm512_mask_loadu_ps(pad, (__mmask16)(part >> 16), row + i + 16), step, to);
-}
-
-TARGET static void pack_f32(int64_t n, const float *row, float fill, int64_t half, int64_t step,
-                            float *to)
-{
-    (void)half;
-    pack(false, n, row, fill, step, to);
-}
-
-TARGET static void pack_bf16(int64_t n, const float *row, float fill, int64_t half, int64_t step,
-                             float *to)
-{
-    (void)half;
-    pack(true, n, row, fill, step, to);
-}
-
-typedef __m512 tile_sums[NR][NC];
+/* Of a leaf: VECTORS times 16 rows by the columns. */
+typedef __m512 leaf_sums[VECTORS][COLS];
 
 /* acc plus the products of a step. */
 typedef __m512 step_product(__m512 acc, __m512 w, __m512 x);
@@ -239,186 +192,114 @@ TARGET_BF16 INLINE __m512 step_dots(__m512 acc, __m512 w, __m512 x)
     return _mm512_dpbf16_ps(acc, (__m512bh)w, (__m512bh)x);
 }
 
-/* Adds n steps to the sums of NR rows times NC columns. */
-TARGET INLINE void multiply_steps(step_product *product, int64_t n, const float *w, const float *x,
-                                  tile_sums acc)
+TARGET INLINE void multiply_leaf(step_product *product, int n_vectors, int64_t n, const float *w,
+                                 const float *x, leaf_sums acc)
 {
-    for (; n > 0; n--, w += 16 * NR, x += 16 * NC) {
-        __m512 xv[NC];
-        EACH (c, NC) xv[c] = _mm512_loadu_ps(x + 16 * c);
-        EACH (r, NR) {
-            __m512 wv = _mm512_loadu_ps(w + 16 * r);
-            EACH (c, NC) acc[r][c] = product(acc[r][c], wv, xv[c]);
+    EACH (v, n_vectors)
+        EACH (c, COLS) acc[v][c] = _mm512_setzero_ps();
+    for (; n > 0; n--, w += ROWS, x += COLS) {
+        __m512 wv[VECTORS];
+        EACH (v, n_vectors) wv[v] = _mm512_loadu_ps(w + 16 * v);
+        EACH (c, COLS) {
+            const __m512 xv = _mm512_set1_ps(x[c]);
+            EACH (v, n_vectors) acc[v][c] = product(acc[v][c], wv[v], xv);
         }
     }
 }
 
-/* Adds n steps to sums in memory. */
-TARGET INLINE void add_steps(step_product *product, bool first, int64_t n, const float *w,
-                             const float *x, __m512 (*sums)[COLS])
+TARGET INLINE void add_leaf(int leaf, int n_vectors, leaf_sums acc, struct engine_tile_tree *tree)
 {
-    tile_sums acc;
-    EACH (r, NR)
-        EACH (c, NC) acc[r][c] = first ? _mm512_setzero_ps() : sums[r][c];
-    multiply_steps(product, n, w, x, acc);
-    EACH (r, NR)
-        EACH (c, NC) sums[r][c] = acc[r][c];
+    int i = engine_tile_tree_depth(leaf);
+    for (; leaf & 1; leaf >>= 1) {
+        i--;
+        EACH (v, n_vectors)
+            EACH (c, COLS)
+                acc[v][c] = _mm512_add_ps(_mm512_load_ps(tree->of[i][c] + 16 * v), acc[v][c]);
+    }
+    EACH (v, n_vectors)
+        EACH (c, COLS) _mm512_store_ps(tree->of[i][c] + 16 * v, acc[v][c]);
 }
 
-TARGET INLINE void add_block_by(step_product *product, int64_t n_steps, const float *w,
-                                const float *x, int n_rows, int n_cols, block_sums sums)
+TARGET INLINE void add_leaves(step_product *product, int n_vectors,
+                              const struct engine_tile_leaves *l, const float *w, const float *x)
 {
-    const int64_t n_slices = (n_steps + SLICE_STEPS - 1) / SLICE_STEPS;
-    for (int64_t s = 0; s < n_slices; s++) {
-        const int64_t at = n_steps * s / n_slices, n = n_steps * (s + 1) / n_slices - at;
-        for (int r = 0; r < n_rows; r += NR) {
-            for (int c = 0; c < n_cols; c += NC) {
-                const float *wr = w + 16 * (n_steps * r + at * NR);
-                const float *xc = x + 16 * (n_steps * c + at * NC);
-                __m512(*to)[COLS] = (__m512(*)[COLS])(sums[r] + c);
-                if (s == 0)
-                    add_steps(product, true, n, wr, xc, to);
-                else
-                    add_steps(product, false, n, wr, xc, to);
-            }
-        }
+    for (int leaf = l->first; leaf < l->end; leaf++) {
+        leaf_sums acc;
+        multiply_leaf(product, n_vectors, l->n_steps, w + leaf * l->n_steps * ROWS,
+                      x + leaf * l->n_steps * COLS, acc);
+        add_leaf(leaf, n_vectors, acc, l->tree);
     }
+}
+
+TARGET INLINE void store_results(const struct engine_tile_leaves *l, int n_rows, int n_cols,
+                                 float *const *out)
+{
+    for (int c = 0; l->end == 16 && c < n_cols; c++)
+        for (int r = 0; r < n_rows; r += 16) {
+            const __mmask16 rows = (__mmask16)(n_rows - r < 16 ? (1 << (n_rows - r)) - 1 : 0xffff);
+            _mm512_mask_storeu_ps(out[c] + r, rows, _mm512_load_ps(l->tree->of[0][c] + r));
+        }
+}
+
+TARGET INLINE void product_by(step_product *product, const struct engine_tile_leaves *l,
+                              const float *w, const float *x, int n_rows, int n_cols,
+                              float *const *out)
+{
+    if (n_rows > 32)
+        add_leaves(product, 3, l, w, x);
+    else if (n_rows > 16)
+        add_leaves(product, 2, l, w, x);
+    else
+        add_leaves(product, 1, l, w, x);
+    store_results(l, n_rows, n_cols, out);
+}
+
+TARGET static void product_f32(const struct engine_tile_leaves *l, const float *w, const float *x,
+                               int n_rows, int n_cols, float *const *out)
+{
+    product_by(step_fma, l, w, x, n_rows, n_cols, out);
+}
+
+TARGET_BF16 static void product_dots(const struct engine_tile_leaves *l, const float *w,
+                                     const float *x, int n_rows, int n_cols, float *const *out)
+{
+    product_by(step_dots, l, w, x, n_rows, n_cols, out);
 }
 
 /* Not inlined: compilers do not model MXCSR and might move arithmetic across its change. */
 TARGET __attribute__((noinline)) static void
-add_block(int64_t n_steps, const float *w, const float *x, int n_rows, int n_cols, block_sums sums)
+multiply_apart(const struct engine_tile_leaves *l, const float *w, const float *x, leaf_sums *sums)
 {
-    add_block_by(step_fma, n_steps, w, x, n_rows, n_cols, sums);
-}
-
-/* The tree over the lanes of 8 vectors, of which a[i] has the sums of the halves: half of the
- * shuffles of tree16. */
-TARGET INLINE __m256 tree8(const __m256 a[8])
-{
-    __m256 b[4], e[2];
-    EACH (i, 4) /* rows i and i + 4 */
-        b[i] = _mm256_add_ps(_mm256_blend_ps(a[i], a[i + 4], 0xf0),
-                             _mm256_permute2f128_ps(a[i], a[i + 4], 0x21));
-    EACH (i, 2)
-        e[i] = _mm256_add_ps(_mm256_blend_ps(b[2 * i], b[2 * i + 1], 0xcc),
-                             _mm256_shuffle_ps(b[2 * i], b[2 * i + 1], 0x4e));
-    return _mm256_add_ps(_mm256_shuffle_ps(e[0], e[1], 0x88), _mm256_shuffle_ps(e[0], e[1], 0xdd));
-}
-
-/* tree8 of sums[0][0], sums[1][0] ..: loads divide the vectors. */
-TARGET INLINE __m256 tree8_of_memory(const __m512 (*sums)[COLS])
-{
-    __m256 a[8];
-    EACH (i, 8) {
-        const float *v = (const float *)&sums[i][0];
-        a[i] = _mm256_add_ps(_mm256_load_ps(v), _mm256_load_ps(v + 8));
+    for (int leaf = l->first; leaf < l->end; leaf++) {
+        leaf_sums acc;
+        multiply_leaf(step_fma, VECTORS, l->n_steps, w + leaf * l->n_steps * ROWS,
+                      x + leaf * l->n_steps * COLS, acc);
+        EACH (v, VECTORS)
+            EACH (c, COLS) sums[leaf][v][c] = acc[v][c];
     }
-    return tree8(a);
-}
-
-TARGET INLINE void store_block(const block_sums sums, int n_rows, int n_cols, float *const *out)
-{
-    for (int r = 0; r < n_rows; r += 8) {
-        const __mmask8 rows = (__mmask8)(n_rows - r < 8 ? (1 << (n_rows - r)) - 1 : 255);
-        for (int c = 0; c < n_cols; c++)
-            _mm256_mask_storeu_ps(
-                out[c] + r, rows,
-                tree8_of_memory((const __m512(*)[COLS])(const void *)&sums[r][c]));
-    }
-}
-
-/* The results of two rows from `row` on, of which n_rows exist. */
-TARGET INLINE void store_pair(const __m512 (*acc)[NC], int n_rows, int n_cols, int row,
-                              float *const *out)
-{
-    _Static_assert(NC == 4, "eight sums");
-    __m256 a[8];
-    float sum[8];
-    EACH (c, NC)
-        EACH (j, 2)
-            a[2 * c + j] = _mm256_add_ps(_mm512_castps512_ps256(acc[j][c]),
-                                         _mm512_extractf32x8_ps(acc[j][c], 1));
-    _mm256_storeu_ps(sum, tree8(a));
-    EACH (c, NC)
-        if (c < n_cols) memcpy(out[c] + row, sum + 2 * c, (n_rows > 1 ? 2 : 1) * sizeof *sum);
-}
-
-/* A product whose steps are one slice: sums do not leave the registers. */
-TARGET INLINE void product_short(int64_t n_steps, const float *w, const float *x, int n_rows,
-                                 int n_cols, float *const *out)
-{
-    for (int r = 0; r < n_rows; r += NR)
-        for (int c = 0; c < n_cols; c += NC) {
-            tile_sums acc;
-            EACH (i, NR)
-                EACH (j, NC) acc[i][j] = _mm512_setzero_ps();
-            multiply_steps(step_fma, n_steps, w + 16 * n_steps * r, x + 16 * n_steps * c, acc);
-            EACH (i, NR / 2)
-                if (r + 2 * i < n_rows)
-                    store_pair((const __m512(*)[NC])acc + 2 * i, n_rows - r - 2 * i, n_cols - c,
-                               r + 2 * i, out + c);
-        }
-}
-
-TARGET static void product_f32(int64_t n_steps, const float *w, const float *x, int n_rows,
-                               int n_cols, float *const *out)
-{
-    block_sums sums;
-    if (n_steps <= SLICE_STEPS) {
-        product_short(n_steps, w, x, n_rows, n_cols, out);
-        return;
-    }
-    add_block(n_steps, w, x, n_rows, n_cols, sums);
-    store_block(sums, n_rows, n_cols, out);
 }
 
 /* Fused multiply-adds of floats, which are faster than VDPBF16PS on Intel's processors (for AVX2
- * see tile_floats_avx2.c). The trees do not flush subnormals. */
-TARGET static void product_bf16(int64_t n_steps, const float *w, const float *x, int n_rows,
-                                int n_cols, float *const *out)
+ * see tile_floats_avx2.c). The tree does not flush subnormals, and follows all leaves, since the
+ * processor completes what it has begun before MXCSR changes. */
+TARGET static void product_bf16(const struct engine_tile_leaves *l, const float *w, const float *x,
+                                int n_rows, int n_cols, float *const *out)
 {
     const unsigned saved = _mm_getcsr();
-    block_sums sums;
+    leaf_sums sums[16];
     _mm_setcsr(QUANT_BF16_MXCSR);
-    add_block(n_steps, w, x, n_rows, n_cols, sums);
+    multiply_apart(l, w, x, sums);
     _mm_setcsr(saved);
-    store_block(sums, n_rows, n_cols, out);
-}
-
-/* 16 floats that are bfloat16. */
-TARGET INLINE __m256i bf16_words(__m512 floats)
-{
-    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(floats), 16));
-}
-
-TARGET static void pack_dots(int64_t n, const float *row, float fill, int64_t half, int64_t step,
-                             float *to)
-{
-    (void)half, (void)fill; /* which is 0 */
-    for (int64_t i = 0; i < n; i += 32, to += step) {
-        const __mmask32 part = n - i < 32 ? ((__mmask32)1 << (n - i)) - 1 : ~(__mmask32)0;
-        const __m512 first = _mm512_maskz_loadu_ps((__mmask16)part, row + i);
-        const __m512 second = _mm512_maskz_loadu_ps((__mmask16)(part >> 16), row + i + 16);
-        _mm256_storeu_si256((__m256i *)to, bf16_words(first));
-        _mm256_storeu_si256((__m256i *)(to + 8), bf16_words(second));
-    }
-}
-
-TARGET_BF16 static void product_dots(int64_t n_steps, const float *w, const float *x, int n_rows,
-                                     int n_cols, float *const *out)
-{
-    block_sums sums;
-    add_block_by(step_dots, n_steps, w, x, n_rows, n_cols, sums);
-    store_block(sums, n_rows, n_cols, out);
+    for (int leaf = l->first; leaf < l->end; leaf++) add_leaf(leaf, VECTORS, sums[leaf], l->tree);
+    store_results(l, n_rows, n_cols, out);
 }
 
 const struct engine_tile_packed engine_tile_packed_f32_avx512 = {
-    .rows = NR, .lanes = 16, .step_len = 16, .pack = pack_f32, .product = product_f32};
+    .rows = ROWS, .step_len = 16, .pack = engine_tile_pack_avx2, .product = product_f32};
 const struct engine_tile_packed engine_tile_packed_bf16_avx512 = {
-    .rows = NR, .lanes = 16, .step_len = 16, .pack = pack_bf16, .product = product_bf16};
+    .rows = ROWS, .step_len = 16, .pack = engine_tile_pack_pairs_avx2, .product = product_bf16};
 const struct engine_tile_packed engine_tile_packed_bf16_dots = {
-    .rows = NR, .lanes = 16, .step_len = 32, .pack = pack_dots, .product = product_dots};
+    .rows = ROWS, .step_len = 32, .pack = engine_tile_pack_avx2, .product = product_dots};
 
 /* ---- BF16 ---- */
 
