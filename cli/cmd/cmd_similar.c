@@ -152,7 +152,7 @@ static bool find(struct similar *s, const struct cli_values *v, struct cli_ranke
            (v->index ? score_index(s, lines, err)
                      : cli_ranked_run(lines, &s->e, add_line, score_of, s, err)) &&
            (!v->output || write_index(s, lines, err)) &&
-           (!v->prompt || cli_ranked_write(lines, v, err));
+           (!v->prompt || cli_ranked_write(lines, &s->e, err));
 }
 
 static bool cmd_similar(struct cli_values *values, struct base_error *err)
