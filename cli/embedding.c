@@ -1,6 +1,7 @@
 /* cli/embedding.c: what the commands for embeddings share. See cli/embedding.h. */
 #include "cli/embedding.h"
 #include "base/list.h"
+#include "cli/cache/cache_key.h"
 #include "cli/input.h"
 #include "cli/model_hash.h"
 #include "cli/sandbox.h"
@@ -156,21 +157,26 @@ static bool check_sizes(struct cli_embed *e, struct base_error *err)
     return true;
 }
 
-/* Replaces the hash of the model by one of the model, its adapters and control vectors. */
-static void hash_adapters(const struct cli_adapters *a, char hash[BASE_SHA256_HEX])
+/* Replaces the hash of the model by one of the model, the options that change its rows, its
+ * adapters and control vectors. */
+static bool hash_all(const struct cli_embed *e, char hash[BASE_SHA256_HEX], struct base_error *err)
 {
+    const struct cli_adapters *a = &e->model.adapters;
+    BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     struct base_sha256 h;
-    base_sha256_init(&h);
-    base_sha256_add(&h, hash, BASE_SHA256_HEX);
+    base_buffer_add_text(&text, hash);
+    cli_cache_add_settings(e->values, &text);
     for (size_t i = 0; i < a->count; i++) {
         const struct cli_adapter *item = &a->item[i];
-        char text[BASE_SHA256_HEX + 64];
         cli_model_hash_pieces(item->file, true, hash);
-        const int n = snprintf(text, sizeof text, "%s %a %u %u\n", hash, (double)item->scale,
-                               item->first, item->last);
-        base_sha256_add(&h, text, (size_t)n);
+        base_buffer_add_format(&text, "%s %a %u %u\n", hash, (double)item->scale, item->first,
+                               item->last);
     }
-    if (a->count) base_sha256_hex(&h, hash);
+    if (!cli_buffer_check(&text, err)) return false;
+    base_sha256_init(&h);
+    base_sha256_add(&h, text.data, text.size);
+    base_sha256_hex(&h, hash);
+    return true;
 }
 
 bool cli_embed_open(struct cli_embed *e, const struct cli_values *values, const char *pooling,
@@ -183,7 +189,7 @@ bool cli_embed_open(struct cli_embed *e, const struct cli_values *values, const 
     if (hash && !cli_model_hash(e->model.file, hash, err)) return false;
     if (!values->no_sandbox) cli_sandbox_limit(values->output);
     if (!cli_model_open_weights(&e->model, values, err)) return false;
-    if (hash) hash_adapters(&e->model.adapters, hash);
+    if (hash && !hash_all(e, hash, err)) return false;
     const struct model_facts *f = model_facts(e->model.model);
     const uint32_t standard = f->n_ctx_train < STANDARD_CTX ? f->n_ctx_train : STANDARD_CTX;
     const uint32_t n_ctx = values->ctx_size ? (uint32_t)values->ctx_size : standard;

@@ -31,7 +31,7 @@ struct cli_embed_rows {
 };
 
 /* Opens the model with the given pooling (NULL: the file's), --normalize, --dimensions and
- * --ctx-size, and unless `hash` is NULL computes the hash of its file, with adapters that of all.
+ * --ctx-size, and unless `hash` is NULL computes that of its file, adapters and settings.
  * The caller calls cli_embed_close, also after a failure. */
 bool cli_embed_open(struct cli_embed *e, const struct cli_values *values, const char *pooling,
                     char *hash, struct base_error *err);

@@ -29,7 +29,7 @@ static bool add_file(const struct gguf_file *file, struct base_buffer *out)
 
 /* ---- The settings ---- */
 
-static void add_settings(const struct cli_values *v, struct base_buffer *out)
+void cli_cache_add_settings(const struct cli_values *v, struct base_buffer *out)
 {
     const float reals[] = {v->rope_scale,      v->rope_freq_base,   v->rope_freq_scale,
                            v->yarn_ext_factor, v->yarn_attn_factor, v->yarn_beta_fast,
@@ -75,7 +75,7 @@ bool cli_cache_key(const struct cli_values *values, const struct cli_model *mode
     else if (!add_adapters(model, &text))
         *why = "an adapter's file has just changed";
     else {
-        add_settings(values, &text);
+        cli_cache_add_settings(values, &text);
         base_buffer_add_format(&text, "%d\n", cli_model_keeps_mtp(model, values));
         if (!text.failed) *why = NULL;
     }

@@ -77,7 +77,9 @@ static void add_line(const struct embed *s, const struct embed_text *t, size_t p
         if (i) base_buffer_add_text(out, ",");
         add_numbers(s, cli_embed_row(&s->e, r, i), out);
     }
-    base_buffer_add_text(out, many ? "]}\n" : "}\n");
+    if (many) base_buffer_add_text(out, "]");
+    cli_model_add_approximate(&s->e.model, out);
+    base_buffer_add_text(out, "}\n");
 }
 
 /* Adds the items of OpenAI's list: one for each row. */
@@ -175,8 +177,10 @@ static bool write_end(struct embed *s, struct base_error *err)
     if (s->form != FORM_JSON) return true;
     base_buffer_add_text(&out, s->n_rows ? "\n],\"model\":" : "],\"model\":");
     base_buffer_add_json(&out, s->e.model.name.data, s->e.model.name.size);
-    base_buffer_add_format(&out, ",\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu}}\n",
+    base_buffer_add_format(&out, ",\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu}",
                            (unsigned long long)s->n_tokens, (unsigned long long)s->n_tokens);
+    cli_model_add_approximate(&s->e.model, &out);
+    base_buffer_add_text(&out, "}\n");
     return cli_buffer_check(&out, err) && write_out(s, out.data, out.size, err);
 }
 

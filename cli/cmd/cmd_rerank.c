@@ -156,7 +156,7 @@ static bool cmd_rerank(struct cli_values *values, struct base_error *err)
               find_separator(&s, err);
     if (ok && !values->no_sandbox) cli_sandbox_close(cli_gpu_allows(values));
     ok = ok && cli_ranked_run(&lines, &s.e, add_line, score_of, &s, err) &&
-         cli_ranked_write(&lines, values, err);
+         cli_ranked_write(&lines, &s.e, err);
     cli_ranked_free(&lines);
     base_buffer_free(&s.query);
     cli_embed_close(&s.e);

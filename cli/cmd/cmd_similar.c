@@ -2,10 +2,12 @@
  *
  * An index (-o FILE, then --index FILE) is the rows and texts of lines, for other queries:
  *
- *     "INFERIDX" | u64 rows | u64 numbers of a row | SHA-256 of the model, 64 hex digits
+ *     "INFERIDX" | u64 rows | u64 numbers of a row | u64 checksum of what follows the hash
+ *     SHA-256 of the model with adapters and settings, 64 hex digits
  *     float32 [rows][numbers] | the texts, a line each
  *
  * in the byte order of this machine. */
+#include "base/checksum.h"
 #include "cli/cmd/ranked.h"
 #include "cli/commands.h"
 #include "cli/gpu_layers.h"
@@ -23,7 +25,7 @@
 
 struct index_header {
     char magic[8];
-    uint64_t rows, size;
+    uint64_t rows, size, checksum;
     char hash[BASE_SHA256_HEX - 1];
 };
 static const char magic[] = "INFERIDX";
@@ -72,6 +74,11 @@ static bool map_index(struct similar *s, const char *path, struct base_error *er
     return base_fail_at(err, BASE_USAGE, path, -1, "no index of infer similar");
 }
 
+static uint64_t checksum_of(const void *numbers, size_t n, const char *texts, size_t size)
+{
+    return base_checksum(texts, size, base_checksum(numbers, n * sizeof(float), 0));
+}
+
 /* Checks the index and makes its texts the lines, with their scores. */
 static bool score_index(struct similar *s, struct cli_ranked *lines, struct base_error *err)
 {
@@ -79,15 +86,19 @@ static bool score_index(struct similar *s, struct cli_ranked *lines, struct base
     struct index_header h;
     memcpy(&h, s->index, sizeof h);
     if (memcmp(h.hash, s->hash, sizeof h.hash) != 0)
-        return base_fail_at(err, BASE_USAGE, path, -1, "made with another model or other adapters");
+        return base_fail_at(err, BASE_USAGE, path, -1,
+                            "made with another model, other adapters or other settings");
     const float *row = (const float *)(const void *)(s->index + sizeof h);
     const uint64_t room = (s->index_size - sizeof h) / sizeof *row;
-    const bool fits = h.size == s->e.size && h.rows <= room / h.size;
-    const char *texts = fits ? (const char *)(row + h.rows * h.size) : s->index;
-    base_buffer_add(&lines->bytes, texts, (size_t)(s->index + s->index_size - texts));
+    const uint64_t n = h.rows * h.size;
+    const char *texts = (const char *)(row + n), *end = s->index + s->index_size;
+    if (h.size != s->e.size || h.rows > room / h.size ||
+        h.checksum != checksum_of(row, n, texts, (size_t)(end - texts)))
+        return base_fail_at(err, BASE_USAGE, path, -1, "damaged: its checksum is another");
+    base_buffer_add(&lines->bytes, texts, (size_t)(end - texts));
     if (!cli_buffer_check(&lines->bytes, err) || !cli_ranked_split(lines, err)) return false;
-    if (!fits || lines->n != h.rows)
-        return base_fail_at(err, BASE_USAGE, path, -1, "damaged: its rows and texts do not fit");
+    if (lines->n != h.rows)
+        return base_fail_at(err, BASE_USAGE, path, -1, "damaged: not a row for each text");
     for (size_t i = 0; i < lines->n; i++) lines->line[i].score = score_of(s, row + i * h.size);
     return true;
 }
@@ -102,8 +113,9 @@ static bool write_index(struct similar *s, const struct cli_ranked *lines, struc
         base_buffer_add(&texts, lines->line[i].text, lines->line[i].size);
         base_buffer_add_text(&texts, "\n");
     }
-    return cli_buffer_check(&texts, err) && cli_buffer_check(&s->rows, err) &&
-           base_output_write(&s->file, &h, sizeof h, err) &&
+    if (!cli_buffer_check(&texts, err) || !cli_buffer_check(&s->rows, err)) return false;
+    h.checksum = checksum_of(s->rows.data, lines->n * s->e.size, texts.data, texts.size);
+    return base_output_write(&s->file, &h, sizeof h, err) &&
            base_output_write(&s->file, s->rows.data, s->rows.size, err) &&
            base_output_write(&s->file, texts.data, texts.size, err);
 }
@@ -140,7 +152,7 @@ static bool find(struct similar *s, const struct cli_values *v, struct cli_ranke
            (v->index ? score_index(s, lines, err)
                      : cli_ranked_run(lines, &s->e, add_line, score_of, s, err)) &&
            (!v->output || write_index(s, lines, err)) &&
-           (!v->prompt || cli_ranked_write(lines, v, err));
+           (!v->prompt || cli_ranked_write(lines, &s->e, err));
 }
 
 static bool cmd_similar(struct cli_values *values, struct base_error *err)

@@ -85,8 +85,9 @@ static int by_number(const void *a, const void *b)
     return (p->number > q->number) - (p->number < q->number);
 }
 
-bool cli_ranked_write(struct cli_ranked *r, const struct cli_values *values, struct base_error *err)
+bool cli_ranked_write(struct cli_ranked *r, const struct cli_embed *e, struct base_error *err)
 {
+    const struct cli_values *values = e->values;
     BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     const size_t n = values->top > 0 && (uint64_t)values->top < r->n ? (size_t)values->top : r->n;
     qsort(r->line, r->n, sizeof *r->line, by_score);
@@ -97,6 +98,7 @@ bool cli_ranked_write(struct cli_ranked *r, const struct cli_values *values, str
             base_buffer_add_format(&out, "{\"line\":%llu,\"score\":%.6f,",
                                    (unsigned long long)line->number, line->score);
             base_buffer_add_member(&out, "text", line->text, line->size);
+            cli_model_add_approximate(&e->model, &out);
             base_buffer_add_text(&out, "}\n");
         } else {
             base_buffer_add_format(&out, "%.6f\t", line->score);

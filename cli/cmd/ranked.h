@@ -33,8 +33,7 @@ bool cli_ranked_run(struct cli_ranked *r, const struct cli_embed *e, cli_ranked_
                     cli_ranked_score score, void *user, struct base_error *err);
 /* Writes the --top lines with the largest scores, best first or (--in-order) in the order of the
  * input: "SCORE<tab>TEXT", with --json objects. */
-bool cli_ranked_write(struct cli_ranked *r, const struct cli_values *values,
-                      struct base_error *err);
+bool cli_ranked_write(struct cli_ranked *r, const struct cli_embed *e, struct base_error *err);
 void cli_ranked_free(struct cli_ranked *r);
 
 #endif

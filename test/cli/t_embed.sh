@@ -224,14 +224,29 @@ infer similar one --index "$work/index"
 cmp -s "$work/out" "$work/first" || bad 'other lines from the index'
 infer similar one --index "$work/index" -m "$work/e5-small.gguf"
 status 2
-err_line 'made with another model'
+err_line 'made with another model, other adapters or other settings'
 infer similar one --index "$lines"
 status 2
 err_line 'no index'
 infer similar one --index "$work/none"
 status 2
 err_line 'none: cannot read: No such file'
-head -c 300 "$work/index" >"$work/cut"
+infer similar one --index "$work/index" --override-kv bert.pooling_type=int:2
+status 2
+err_line 'or other settings'
+for cut in 300 $(($(wc -c <"$work/index") - 1)); do
+    head -c "$cut" "$work/index" >"$work/cut"
+    infer similar one --index "$work/cut"
+    status 2
+    err_line 'damaged: its checksum is another'
+done
+cp "$work/index" "$work/cut"
+printf x | dd of="$work/cut" bs=1 seek=200 conv=notrunc 2>"$work/said" # a byte of a row
 infer similar one --index "$work/cut"
 status 2
+err_line 'damaged: its checksum is another'
+with_lines similar -o "$work/index" -f /dev/null
+infer similar one --index "$work/index"
+status 0
+out ''
 finish

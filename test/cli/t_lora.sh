@@ -259,7 +259,7 @@ cmp -s "$work/out" "$work/base" || bad 'similar: other lines from the index'
 for other in '' "--lora $work/c.gguf:0.5" "--lora $work/cls.gguf"; do
     infer similar $e one --index "$work/idx" $other
     status 2
-    err_line 'made with another model or other adapters'
+    err_line 'made with another model, other adapters or other settings'
 done
 input=
 

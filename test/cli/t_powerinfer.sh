@@ -35,6 +35,7 @@ infer inspect "$work/llama.gguf" --json
 out_like '"predictors":2,'
 
 begin predicted_zeros_are_an_approximation_that_says_so
+echo abc >"$work/query"
 logits exact -m "$work/llama.gguf"
 logits predicted -m "$work/llama.gguf" --sparse predict
 ! cmp -s "$work/exact" "$work/predicted" || bad 'the predictor has no effect'
@@ -45,6 +46,16 @@ same exact all 'a threshold that all scores reach'
 infer run -m "$work/llama.gguf" --raw -n 2 --json --sparse predict abc
 status 0
 out_like '"approximate":"zeros are predicted"'
+valid run.schema.json
+infer run -m "$work/llama.gguf" --raw -n 2 --jsonl --sparse predict abc
+out_like '"approximate":"zeros are predicted"'
+valid run-event.schema.json
+for way in jsonl json; do
+    infer embed -m "$work/llama.gguf" -p abc --pooling last --format $way --sparse predict
+    out_like ',"approximate":"zeros are predicted"}$'
+done
+infer similar -m "$work/llama.gguf" -f "$work/query" abc --json --sparse predict
+out_like ',"approximate":"zeros are predicted"}$'
 infer run -m "$work/llama.gguf" --raw -n 2 --json --sparse abc
 ! grep -q approximate "$work/out" || bad 'exact results are called approximate'
 seq 400 >"$work/text"
