@@ -131,8 +131,8 @@ $(BUILD)/libinfer.so.$(SOVERSION): $(LIB_OBJ) lib/infer.map
 	    -o $@ $(LIB_OBJ) $(LDLIBS)
 
 # The program as one file for any Linux of this processor. A static program can load no library at
-# run time: it has neither `pull` (libcurl) nor --blas (OpenBLAS), and says so.
-LOADERS := cli/pull/http engine/cpu/matmul/blas
+# run time: it has neither `pull` (libcurl), --blas (OpenBLAS) nor --gpu (the driver, liblzma), and says so.
+LOADERS := cli/pull/http engine/cpu/matmul/blas engine/gpu/driver engine/gpu/gpu_code
 LOADER_OBJ := $(LOADERS:%=$(BUILD)/static/%.o)
 static: $(BUILD)/infer-static
 $(BUILD)/infer-static: $(LOADER_OBJ) $(filter-out $(LOADERS:%=$(BUILD)/%.o),$(CLI_OBJ)) $(BUILD)/libinfer.a

@@ -237,7 +237,9 @@ static void text_memory(const struct doctor *d, struct base_buffer *out)
                                (double)d->gpu.free / 1e9);
     base_buffer_add_format(
         out, "\nGPU code      %s\nsandbox       %s",
-        engine_gpu_has_code ? "built in" : "not built in (infer was compiled without clang or xz)",
+        engine_gpu_has_code
+            ? "built in"
+            : "not built in (infer was compiled without clang or xz, or as one static file)",
         d->sandbox.seccomp ? "seccomp: no file, program or network once all is open"
                            : "no seccomp: files, programs and the network stay open");
     if (d->sandbox.landlock)

@@ -515,10 +515,13 @@ void cli_http_free(struct cli_http *h)
 struct cli_http *cli_http_new(const struct cli_http_options *o, struct base_error *err)
 {
     (void)o;
-    return base_null(base_fail(
-        err, BASE_FAILED,
-        "this program was built without libcurl: install its header (scripts/setup does) and "
-        "build again"));
+#ifdef INFER_STATIC
+    const char *why = "libcurl cannot be loaded: this program is one static file";
+#else
+    const char *why = "this program was built without libcurl: install its header (scripts/setup "
+                      "does) and build again";
+#endif
+    return base_null(base_fail(err, BASE_FAILED, "%s", why));
 }
 
 /* Without a client the others are not called. */

@@ -15,7 +15,12 @@ static bool load(void *library, const char *symbol, void *function)
 bool engine_gpu_driver_open(const char *library, struct engine_gpu_driver *out,
                             struct base_error *err)
 {
-    *out = (struct engine_gpu_driver){.library = dlopen(library, RTLD_NOW | RTLD_LOCAL)};
+    *out = (struct engine_gpu_driver){0};
+#ifdef INFER_STATIC /* `make static`: a static program can load no library */
+    (void)library;
+    return base_fail(err, BASE_USAGE, "no driver for a GPU (this program is one static file)");
+#endif
+    out->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!out->library) return base_fail(err, BASE_USAGE, "no driver for a GPU (%s)", dlerror());
 #define LOAD(name, symbol, parameters)                                                             \
     if (!load(out->library, #symbol, &out->name))                                                  \
