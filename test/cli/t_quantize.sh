@@ -380,8 +380,8 @@ if command -v python3 >/dev/null 2>&1; then
 fi
 
 begin imatrix_of_several_texts_is_their_sum
-yes 'some words of a first text' | head -n 20 >"$work/first"
-yes 'and others, of a second one' | head -n 30 >"$work/second"
+yes 'some words of a first text' | head -n 5 >"$work/first"
+yes 'and others, of a second one' | head -n 8 >"$work/second"
 if command -v python3 >/dev/null 2>&1; then
     for text in first second; do
         infer imatrix -m "$m" -f "$work/$text" -o "$work/$text.im" --chunk 32
