@@ -120,8 +120,9 @@ done
 m=$m0
 
 begin the_file_has_the_number_of_its_type # or none
+"$make_model" "$work/one.gguf" type=F16 layers=1 embd=256 heads=4 kv_heads=2 head_dim=64 ff=256 vocab=320 >/dev/null || bad 'no model'
 for type in Q4_K_M:15 MXFP4:38 Q6_0:135 IQ4_K:140 IQ4_KSS:148 Q8_1: Q8_K:; do
-    infer quantize "$m" "$work/typed.gguf" "${type%:*}"
+    infer quantize "$work/one.gguf" "$work/typed.gguf" "${type%:*}"
     infer inspect "$work/typed.gguf" --metadata
     is "$(sed -n 's/^ *general.file_type .* //p' "$work/out")" "${type#*:}"
 done
