@@ -274,12 +274,13 @@ static bool run_test(struct bench *b, const struct subject *u, struct cli_bench_
            (!b->values->zeros || run_zeros(b, u, r, err));
 }
 
-/* Measures the limits and keeps the highest values: before each row, because on shared machines
- * they drift. */
-static bool measure_limits(const struct subject *u, struct base_error *err)
+/* Measures the limits, for tests without repetitions once, and keeps the highest values: before
+ * each row, because on shared machines they drift. */
+static bool measure_limits(const struct subject *u, int64_t repetitions, struct base_error *err)
 {
     struct limits *l = u->limits;
-    for (int pass = l->bandwidth > 0 ? LIMIT_PASSES - 1 : 0; pass < LIMIT_PASSES; pass++) {
+    const int n = l->bandwidth > 0 || repetitions == 1 ? 1 : LIMIT_PASSES;
+    for (int pass = 0; pass < n; pass++) {
         const double bandwidth = engine_roofline_bandwidth(u->model.engine->cpu, err);
         const double int8 = engine_roofline_int8(u->model.engine->cpu);
         struct engine_gpu *device = u->model.gpu.device ? u->model.gpu.device->gpu : NULL;
@@ -306,7 +307,8 @@ static bool run_setup(struct bench *b, struct subject *u, size_t setup, struct b
     if (ok) s->gpu_layers = cli_gpu_layers(&u->model);
     if (ok && b->values->verbose) cli_model_note(&u->model);
     for (size_t i = setup * b->n_tests; ok && i < (setup + 1) * b->n_tests; i++) {
-        ok = measure_limits(u, err) && run_test(b, u, &b->table.row[i], err) &&
+        ok = measure_limits(u, b->values->repetitions, err) &&
+             run_test(b, u, &b->table.row[i], err) &&
              (!b->saved || cli_bench_compare(b->saved, &b->table, i, err));
         if (ok) cli_bench_add_row(&b->table, i, b->values->format, &out);
         ok = ok && cli_write_buffer(&out, err);

@@ -11,6 +11,8 @@
 #                         and, if installed, by Python's jsonschema (short runs: the first of each schema)
 #   skip REASON           reports the running test as skipped, with the reason, not as passed
 #                         (an assertion before it can still fail the test)
+#   any_model             prints $MODEL, in short runs the path of a tiny model with random weights and a
+#                         token for each byte: for texts and figures that are only compared with each other
 #   full_disk, terminals  true if the machine has /dev/full, if a pseudo-terminal opens
 #   finish                ends the last test
 #
@@ -69,6 +71,14 @@ bad() {
 
 skip() {
     test_skip=$1
+}
+
+any_model() {
+    if [ -n "$quick" ] && "$make_model" "$work/any.gguf" arch=llama tokens=bpe ctx=4096 2>/dev/null; then
+        echo "$work/any.gguf"
+    else
+        echo "$MODEL"
+    fi
 }
 
 full_disk() {

@@ -4,14 +4,13 @@
 [ -n "$MODEL" ] || { echo 'skip t_batch.sh: no model'; finish; exit; }
 INFER_MODEL=$MODEL
 export INFER_MODEL
-# Where answers are only compared with each other, short runs have random weights and a token for each byte.
-any=$MODEL n_call=24 # tokens of a call
-if [ -n "$quick" ] && [ -x "$make_model" ]; then
+# Where answers are only compared with each other; with a chat template.
+any=$(any_model) n_call=24 # tokens of a call
+if [ "$any" != "$MODEL" ]; then
     printf '%s' "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}" \
         "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}" >"$work/chat.jinja"
-    "$make_model" "$work/random.gguf" arch=llama tokens=bpe ctx=4096 >/dev/null
-    "$INFER" edit "$work/random.gguf" --template "$work/chat.jinja" -o "$work/any.gguf"
-    any=$work/any.gguf n_call=120
+    "$INFER" edit "$any" --template "$work/chat.jinja" -o "$work/any_chat.gguf"
+    any=$work/any_chat.gguf n_call=120
 fi
 lines=$work/lines
 short=${quick:+5} # tokens of a text under sanitizers, where each takes a tenth of a second

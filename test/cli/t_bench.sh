@@ -1,5 +1,6 @@
 # infer bench: lists of options, formats, comparison with earlier results, charts. No figure is
-# tested, only which rows there are and what is computed from figures of the files here.
+# tested, only which rows there are and what is computed from figures of the files here. Each row
+# measures this machine, which takes longer than the model: runs have the rows that they need.
 . test/cli/lib.sh
 if ! "$make_model" "$work/a.gguf" arch=llama tokens=bpe 2>/dev/null ||
     ! "$make_model" "$work/b.gguf" arch=llama tokens=bpe layers=1 2>/dev/null; then
@@ -9,7 +10,7 @@ if ! "$make_model" "$work/a.gguf" arch=llama tokens=bpe 2>/dev/null ||
 fi
 INFER_MODEL=$work/a.gguf
 export INFER_MODEL
-bench() { infer bench -p 4 -n 2 -r 2 -t 1 "$@"; }
+bench() { infer bench -p 4 -n 2 -r 1 -t 1 "$@"; }
 rows() { # N: lines of CSV, without the header
     [ "$(sed 1d "$work/out" | wc -l)" -eq "$1" ] || bad "infer $last: not $1 rows: $(cat "$work/out")"
 }
@@ -22,12 +23,12 @@ infer bench $lists -n 0 -r 1 --format csv
 status 0
 rows $n_rows
 [ "$(sed 1d "$work/out" | cut -d, -f7-13 | sort -u | wc -l)" -eq $n_rows ] || bad 'two rows are the same test'
-infer bench -m "$work/a.gguf" -m "$work/b.gguf" -p 4 -n 2 -r 1 -t 1 --format csv
-rows 4
-[ "$(sed 1d "$work/out" | cut -d, -f2 | sort | uniq -c | tr -s ' \n' ' ')" = ' 2 a.gguf 2 b.gguf ' ] ||
-    bad "not two rows of each file: $(cat "$work/out")"
-INFER_THREADS=1,2 bench --format csv
-rows 2 # the option overrides the variable
+infer bench -m "$work/a.gguf" -m "$work/b.gguf" -p 4 -n 0 -r 1 -t 1 --format csv
+rows 2
+[ "$(sed 1d "$work/out" | cut -d, -f2 | tr '\n' ' ')" = 'a.gguf b.gguf ' ] ||
+    bad "not a row of each file: $(cat "$work/out")"
+INFER_THREADS=1,2 bench -n 0 --format csv
+rows 1 # the option overrides the variable
 usage '^infer: -t: .1,x. is not one to 16 whole numbers' bench -t 1,x
 usage '^infer: -ctk: .f16,q9. is no list, separated by commas, of f32' bench -ctk f16,q9
 usage '^infer: -ctv: .f16,. is no list' bench -ctv f16,
@@ -36,14 +37,14 @@ status 3
 err_line 'none.gguf'
 
 begin columns_name_model_file_version_and_options
-bench --format csv
+bench -n 0 -r 2 --format csv
 [ "$(head -n 1 "$work/out")" = "model,file,version,weight_bytes,parameters,isa,threads,gpu_layers,batch_size,cache_type_k,cache_type_v,test,tokens,depth,sequences,tokens_per_second,lowest,highest,samples,gpu,share_of_bandwidth,bandwidth_bytes_per_second,share_of_int8,int8_macs_per_second" ] ||
     bad "$(head -n 1 "$work/out")"
 out_like '^random,a.gguf,[0-9.]+,[0-9]+,[0-9]+,[a-z0-9]+,1,0,512,f16,f16,prompt,4,0,1,[0-9.]+,[0-9.]+,[0-9.]+,[0-9.]+ [0-9.]+,,[0-9.]+,[0-9]+,[0-9.]+,[0-9]+$'
-bench --format jsonl
+bench -r 2 --format jsonl
 [ "$(wc -l <"$work/out")" -eq 2 ] || bad 'not a line each'
 out_like '^\{"model":"random","file":"a.gguf","version":"[0-9.]+",.*"threads":1,"gpu_layers":0,"batch_size":512,"cache_type_k":"f16","cache_type_v":"f16","test":"generate","tokens":2,"depth":0,"sequences":1,"tokens_per_second":[0-9.]+,"lowest":[0-9.]+,"highest":[0-9.]+,"samples":\[[0-9.]+,[0-9.]+\],'
-bench --format json
+bench -r 2 --format json
 out_like '^\{"version":"[0-9.]+","results":\[$'
 python3 -c 'import json, sys
 d = json.load(open(sys.argv[1]))
@@ -51,20 +52,15 @@ assert len(d["results"]) == 2 and d["results"][0]["test"] == "prompt" and len(d[
     bad "$(cat "$work/out")"
 
 begin the_table_shows_what_varies
-infer bench -p 4 -n 0 -d 4 -r 1 -t 1,2
-sed -n 4,5p "$work/out" | awk 'length > 80 { exit 1 }' || bad 'wider than 80 columns'
 infer bench -p 4 -n 0 -r 1 -t 1,2 -ctk f16,bf16
 out_like '^\| -t \| -ctk \| test     \| tokens \| depth \| tokens/s \|'
 out_like '^\| 2  \| bf16 \| prompt   \|      4 \|'
 out_like '^limits with 2 threads: reading '
-bench
+bench -n 0
 out_like '^random, [0-9.]+ MiB, [a-z0-9]+, 1 thread, batch 512$'
 out_like '^\| test     \| tokens \| depth \|'
 
 begin rows_come_as_they_are_measured
-"$INFER" bench -p 4 -n 0 -d 0,900 -r 1 -t 1 --format csv >"$work/rows" 2>"$work/err" &
-wait $!
-[ "$(wc -l <"$work/rows")" -eq 3 ] || bad "$(cat "$work/rows")"
 : >"$work/rows" # the loop may read before the program's shell has emptied the file
 "$INFER" bench -p 4,100000 -n 0 -r 20 -t 1 --format csv >"$work/rows" 2>"$work/err" &
 pid=$! n=0
@@ -89,7 +85,7 @@ status 0
 out_like '^\| prompt   \|      4 \|     0 \| +0.0 \| [0-9.]+ \| [0-9.]+-[0-9.]+ \| faster       \|$'
 out_like '^\| generate \|      2 \|     0 \|       - \|     - \|         - \| not there    \|$'
 as 1e12
-bench -n 0 -r 1 --compare "$work/old.json"
+bench -n 0 --compare "$work/old.json"
 out_like '\| slower       \|$'
 for format in csv $([ -n "$quick" ] || echo json jsonl); do
     bench --format $format
@@ -99,12 +95,12 @@ for format in csv $([ -n "$quick" ] || echo json jsonl); do
     rows 2
     [ "$(sed 1d "$work/out" | cut -d, -f23-26 | grep -c '^[0-9.]*,[0-9.]*,[0-9.]*,[0-9.]*$')" -eq 2 ] ||
         bad "no ratios with $format: $(cat "$work/out")"
-    bench -r 1 --compare "$work/old.$format" --format json
+    bench -n 0 --compare "$work/old.$format" --format json
     python3 -c 'import json, sys
 for r in json.load(open(sys.argv[1]))["results"]:
     assert r["ratio_low"] <= r["ratio"] <= r["ratio_high"] and r["before"] > 0' "$work/out" || bad "$(cat "$work/out")"
 done
-bench -n 0 -r 1 --compare "$work/old.csv" -t 2 # one value on each side is what was changed
+bench -n 0 --compare "$work/old.csv" -t 2 # one value on each side is what was changed
 status 0
 out_like '^threads: 1 -> 2$'
 infer bench -m "$work/b.gguf" -p 4 -n 0 -r 1 -t 1 --compare "$work/old.csv"
@@ -114,15 +110,18 @@ usage 'chat.md: has no results of `infer bench' bench -p 4 --compare docs/chat.m
 usage 'no/such: cannot read' bench --compare "$work/no/such"
 # A name with a comma and quotes comes back from CSV.
 cp "$work/a.gguf" "$work/a,\"b\".gguf"
-infer bench -m "$work/a,\"b\".gguf" -m "$work/b.gguf" -p 4 -n 0 -r 1 -t 1 --format csv
+INFER_MODEL=$work/a,\"b\".gguf
+bench -n 0 --format csv
 cp "$work/out" "$work/old.csv"
-infer bench -m "$work/a,\"b\".gguf" -m "$work/b.gguf" -p 4 -n 0 -r 1 -t 1 --compare "$work/old.csv"
+bench -n 0 --compare "$work/old.csv"
+status 0
 [ "$(grep -c 'not there' "$work/out")" -eq 0 ] || bad "$(cat "$work/out")"
+INFER_MODEL=$work/a.gguf
 
 begin charts_are_drawn_over_what_varies
-# Each row measures this machine.
 infer bench -p 4 -n "$([ -n "$quick" ] && echo 0 || echo 2)" -d 0,16 -r 1 -t 1,2 --plot
 status 0
+sed -n 4,5p "$work/out" | awk 'length > 80 || !/^\|/ { exit 1 }' || bad 'wider than 80 columns'
 out_like '^prompt 4 tokens: tokens/s over depth$'
 out_like '^  2 threads$'
 out_like '^ +16 \|█'
@@ -158,7 +157,7 @@ assert falls == [50, 125] * 2, falls # of 200 pixels for 0 to 200 tokens/s
 PYTHON
 head -n 1 "$work/rows.jsonl" | scripts/bench-chart >"$work/chart.svg"
 grep -q '>50% of bandwidth<' "$work/chart.svg" || bad 'no share of the limit'
-bench -n 0 -r 1 --format json # what the program writes has all that the script reads
+bench -n 0 --format json # what the program writes has all that the script reads
 scripts/bench-chart <"$work/out" >"$work/chart.svg" || bad 'no picture of the results'
 scripts/bench-chart docs/chat.md >"$work/chart.svg" 2>"$work/said" && bad 'a picture of no results'
 grep -q 'no results' "$work/said" || bad "$(cat "$work/said")"
@@ -179,7 +178,7 @@ if terminals; then
     for columns in 50 $([ -n "$quick" ] || echo 80 120); do
         # shellcheck disable=SC2016
         python3 test/cli/terminal.py "$work/screen" "size:$columns" 'send:\r' 'wait:ready' -- \
-            sh -c 'read -r line; echo ready; exec "$@"' sh "$INFER" bench -p 4 -n 2 -d 0,8 -r 1 -t 1 --plot 2>"$work/err"
+            sh -c 'read -r line; echo ready; exec "$@"' sh "$INFER" bench -p 4 -n 0 -d 0,8 -r 1 -t 1 --plot 2>"$work/err"
         tr -d '\r' <"$work/screen" | sed '1,/tokens.s over depth/d' | python3 -c 'import sys
 widest = max(len(line.rstrip("\n").split("\r")[-1]) for line in sys.stdin)
 sys.exit(widest > int(sys.argv[1]))' "$columns" || bad "wider than $columns: $(cat "$work/screen")"

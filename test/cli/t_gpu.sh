@@ -245,11 +245,12 @@ memory=
 begin graphs_are_given_up_where_memory_is_short
 letters=abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz
 for n in 75 71 62 53 44; do printf '%s%.'$n's\n' $n $letters; done >"$work/lines"
-arguments="batch $m --lines -np 1 -n 1"
+"$make_model" "$work/one.gguf" layers=1 embd=32 ff=32 type=Q4_0 tokens=bpe tied=1 || exit 1
+arguments="batch -m $work/one.gguf --lines -np 1 -n 1"
 head -n 1 "$work/lines" >"$work/line"
-memory=400000 code=4
-while [ $code -eq 4 ] && [ $memory -lt 4000000 ]; do # the least, in steps, for the longest line
-    memory=$((memory + 20000)) input=$work/line
+memory=100000 code=4
+while [ $code -eq 4 ] && [ $memory -lt 1000000 ]; do # the least, in steps, for the longest line
+    memory=$((memory + 10000)) input=$work/line
     gpu $arguments --gpu all
 done
 input=$work/lines
@@ -279,7 +280,7 @@ out_like '^GPU +[0-9.]+ MB  2 layers: weights [0-9.]+ MB, cache [0-9.]+ MB, acti
 out_like 'of 67.1 MB that are free on emulated GPU: fits$'
 
 begin bench_names_the_gpu
-gpu bench $m -p 8 -n 2 -r 1 --gpu 2
+gpu bench $m -p 8 -n 0 -r 1 --gpu 2
 status 0
 out_like ', emulated GPU, [0-9]+ thread'
 out_like '^limits with [0-9]+ threads?, 2 layers on the GPU: reading [0-9.]+ GB/s, int8 [0-9.]+ G multiply-adds/s$'

@@ -14,13 +14,13 @@ number() { sed -n "s/.*\"$1\":\([-0-9.e]*\).*/\1/p" "$work/out"; }
 near() { awk "BEGIN { d = $1 - ($2); exit !(d <= $3 && -d <= $3) }" || bad "infer $last: $1 is not $2"; }
 
 begin chunks_are_counted
+INFER_MODEL=$(any_model)
 infer perplexity -f "$work/text" --chunk 64 --json
 status 0
 all=$(number chunks)
 [ "$all" -gt 2 ] || bad "$all chunks"
 infer perplexity -f "$work/text" --chunk 64 --json --chunks 2
 [ "$(number chunks)" -eq 2 ] && [ "$(number positions)" -eq 62 ] || bad "$(cat "$work/out")"
-two=$(number nll)
 infer perplexity -f "$work/text" --chunk 64 --json --chunks -1
 [ "$(number chunks)" -eq "$all" ] || bad "$(cat "$work/out")"
 
@@ -41,11 +41,14 @@ infer perplexity -f "$work/text" --chunk 64 --chunks 1 --json
 infer perplexity -f "$work/text" --chunk 8 --stride 7 --json -v
 status 0
 usage '--stride: 64 is not below --chunk 64' perplexity -f "$work/text" --chunk 64 --stride 64
-usage 'with --stride it needs more than --chunk 512' perplexity -f "$work/text" --stride 8
+head -n 2 "$work/text" >"$work/short"
+usage 'with --stride it needs more than --chunk 512' perplexity -f "$work/short" --stride 8
 usage '--stride: contradicts --kl|--kl: contradicts --stride' perplexity --stride 8 --kl x
 
 begin both_forms_of_saved_logits_are_read
-infer perplexity -f "$work/text" --chunk 64 --chunks 2 --save-logits "$work/f32"
+INFER_MODEL=$MODEL
+infer perplexity -f "$work/text" --chunk 64 --chunks 2 --save-logits "$work/f32" --json
+two=$(number nll)
 infer perplexity -f "$work/text" --chunk 64 --chunks 2 --save-logits "$work/u16" --logits-format u16
 status 0
 [ "$(head -c 8 "$work/u16")" = _logits_ ] || bad 'another beginning'

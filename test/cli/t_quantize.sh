@@ -120,8 +120,9 @@ done
 m=$m0
 
 begin the_file_has_the_number_of_its_type # or none
+"$make_model" "$work/one.gguf" type=F16 layers=1 embd=256 heads=4 kv_heads=2 head_dim=64 ff=256 vocab=320 >/dev/null || bad 'no model'
 for type in Q4_K_M:15 MXFP4:38 Q6_0:135 IQ4_K:140 IQ4_KSS:148 Q8_1: Q8_K:; do
-    infer quantize "$m" "$work/typed.gguf" "${type%:*}"
+    infer quantize "$work/one.gguf" "$work/typed.gguf" "${type%:*}"
     infer inspect "$work/typed.gguf" --metadata
     is "$(sed -n 's/^ *general.file_type .* //p' "$work/out")" "${type#*:}"
 done
@@ -380,8 +381,8 @@ if command -v python3 >/dev/null 2>&1; then
 fi
 
 begin imatrix_of_several_texts_is_their_sum
-yes 'some words of a first text' | head -n 20 >"$work/first"
-yes 'and others, of a second one' | head -n 30 >"$work/second"
+yes 'some words of a first text' | head -n 5 >"$work/first"
+yes 'and others, of a second one' | head -n 8 >"$work/second"
 if command -v python3 >/dev/null 2>&1; then
     for text in first second; do
         infer imatrix -m "$m" -f "$work/$text" -o "$work/$text.im" --chunk 32

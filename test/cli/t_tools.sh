@@ -225,20 +225,19 @@ if command -v python3 >/dev/null 2>&1; then
 fi
 
 begin bench_prints_a_row_for_each_test
-infer bench -p 8 -n 2 -r 1
-awk 'length > 80 { exit 1 }' "$work/out" || bad "wider than 80 columns: $(cat "$work/out")"
-status 0
-err ''
-out_like '^\| prompt +\| +8 \|'
-out_like '^\| generate +\| +2 \|'
 infer bench -p 16 -n 2 -r 1 --profile
 status 0
+awk 'length > 80 { exit 1 }' "$work/out" || bad "wider than 80 columns: $(cat "$work/out")"
+out_like '^\| prompt +\| +16 \|'
+out_like '^\| generate +\| +2 \|'
 err_like '^\| mul_mat[^|]*\| (panels|panels-k|packed|rows) +\|'
 err_like '^\| mul_mat[^|]*\| gemv(-strided)? +\|'
 # Every combination; sequences only generate. (Each row measures this machine.)
-infer bench -p "4$([ -n "$quick" ] || echo ,8)" -n 2 -d 0,3 -np 1,3 -r 1 --format csv
+prompts=4,8 depths=0,3
+[ -z "$quick" ] || prompts=4 depths=3
+infer bench -p $prompts -n 2 -d $depths -np 1,3 -r 1 --format csv
 cut -d, -f12-15 <"$work/out" | tail -n +2 | tr '\n' ' ' >"$work/tests"
-for depth in 0 3; do
+for depth in $(echo $depths | tr , ' '); do
     for row in "prompt,4,$depth,1" $([ -n "$quick" ] || echo "prompt,8,$depth,1") "generate,2,$depth,1" "generate,2,$depth,3"; do
         printf '%s ' "$row"
     done
