@@ -194,10 +194,11 @@ static void load(const struct run *run, const struct key_range *r, int64_t chunk
             memcpy(to + j * l->d_pad * 4, k->data + slots[j] * k->nb[2], (size_t)l->d * 4);
 }
 
-/* Computes tile->t[i][lo .. hi - 1] for the heads first .. first + n - 1 of a token. */
+/* Computes tile->t[i][lo .. hi - 1] for the heads first .. first + n - 1 of a token. `from_memory`:
+ * the keys are not in the processor's caches yet; then those of the next chunk are prefetched. */
 static void tile_products(const struct run *run, const struct keys *keys, int64_t token,
                           int64_t index, int64_t first, int64_t n, int64_t lo, int64_t hi,
-                          struct engine_attn_tile *tile)
+                          bool from_memory, struct engine_attn_tile *tile)
 {
     static const float no_offset[CHUNK];
     const struct layout *l = &run->l;
@@ -212,9 +213,6 @@ static void tile_products(const struct run *run, const struct keys *keys, int64_
         return;
     }
     tile->n_rows = n;
-    tile->ahead = NULL; /* nothing is prefetched: the keys are read again for the next heads */
-    tile->ahead_bytes = 0;
-    tile->to_l1 = tile->streams = false;
     for (int64_t i = 0; i < n; i++) {
         tile->query[i] = (const int16_t *)(const void *)query_of(run, index, first + i);
         tile->query_scale[i] = query_scale_of(run, index)[first + i];
@@ -223,22 +221,27 @@ static void tile_products(const struct run *run, const struct keys *keys, int64_
     for (int64_t g = lo / GROUP, next; g < end; g = next) {
         const char *base = keys->group[g] - g * l->key_bytes;
         for (next = g + 1; next < end && keys->group[next] == base + next * l->key_bytes;) next++;
+        tile->ahead = base + CHUNK / GROUP * l->key_bytes; /* usually the next chunk */
+        tile->ahead_bytes = from_memory ? (next - g) * l->key_bytes : 0;
         run->attn->scores(l->d, g, next, base, no_offset, tile);
     }
 }
 
 /* Computes the scores of the keys lo .. hi - 1 of a chunk for a token. */
 static void score_token(const struct run *run, const struct key_range *r, const struct keys *keys,
-                        int64_t token, int64_t index, int64_t lo, int64_t hi)
+                        int64_t token, int64_t index, int64_t lo, int64_t hi, bool from_memory)
 {
     const struct engine_tensor *w = run->dst->src[ENGINE_CHOOSE_WEIGHTS];
     const struct engine_vec *vec = &run->task->cpu->vec;
     struct engine_attn_tile *tile = (void *)(run->local + run->l.tile_at);
+    tile->to_l1 = run->task->cpu->quant.prefetch.to_l1;
+    tile->streams = run->task->cpu->quant.prefetch.streams;
     const int64_t at = keys->chunk * CHUNK + lo, n = hi - lo;
     if (w) memset(scores_of(run, index, 0) + at, 0, (size_t)n * sizeof(float));
     for (int64_t first = 0; first < run->l.n_heads; first += TILE) {
         const int64_t rows = engine_min(TILE, run->l.n_heads - first);
-        tile_products(run, keys, token, index, first, rows, lo, hi, tile);
+        tile_products(run, keys, token, index, first, rows, lo, hi, from_memory && first == 0,
+                      tile);
         for (int64_t i = 0; i < rows; i++) {
             float *t = tile->t[i] + lo;
             if (!w) {
@@ -265,8 +268,9 @@ static void score_chunk(const struct run *run, int64_t first, int64_t from, int6
         const int64_t lo = engine_max(r.lo - chunk * CHUNK, 0);
         const int64_t hi = engine_min(r.hi - chunk * CHUNK, CHUNK);
         if (lo >= hi || takes_all(run, &r)) continue;
+        const bool from_memory = keys.slots == NULL;
         load(run, &r, chunk, lo, hi, &keys);
-        score_token(run, &r, &keys, first + index, index, lo, hi);
+        score_token(run, &r, &keys, first + index, index, lo, hi, from_memory);
     }
 }
 
@@ -434,7 +438,7 @@ static void choose_keys_run(const struct engine_task *task, struct engine_tensor
             for (int64_t i; (i = engine_pool_claim(w, 1)) < n;) convert_queries(&run, first + i, i);
             engine_pool_barrier(w);
             const int64_t units = (end + CHUNK - 1) / CHUNK * parts;
-            for (int64_t u; (u = engine_pool_claim(w, 1)) < units;) {
+            for (int64_t u; (u = engine_pool_take(w, units)) < units;) {
                 const int64_t from = u % parts * TOKENS_AT_ONCE;
                 score_chunk(&run, first, from, engine_min(n, from + TOKENS_AT_ONCE), u / parts);
             }
