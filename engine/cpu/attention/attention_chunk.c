@@ -177,26 +177,36 @@ static bool is_group(const struct attention_keys *keys, int64_t j)
     return differ == 0;
 }
 
+/* Prefetches values of keys [from, to). */
+static void prefetch_values(const struct attention_run *run, const struct cache_rows *rows,
+                            const struct attention_keys *keys, int64_t from, int64_t to)
+{
+    for (int64_t j = from; j < to && j < keys->hi; j++)
+        engine_attn_value_prefetch(run->l.dv, rows->first + keys->slot[j] / GROUP * rows->stride,
+                                   keys->slot[j] % GROUP);
+}
+
 /* Gathers keys or values of an int16 cache: whole groups at once if their slots are consecutive,
- * which is true except for the group in which a sequence was forked. */
+ * which is true except for the group in which a sequence was forked and for keys that an indexer
+ * chose. */
 static void gather_q16(const struct attention_run *run, struct cache_rows rows,
                        const struct attention_keys *keys, bool values, char *to)
 {
     const struct attention_layout *l = &run->l;
     const int64_t bytes = values ? l->value_bytes : l->key_bytes;
-    for (int64_t j = keys->lo; j < keys->hi;) {
-        const char *from = rows.first + keys->slot[j] / GROUP * rows.stride;
+    for (int64_t j = keys->lo, end; j < keys->hi; j = end) {
         char *group = to + j / GROUP * bytes;
+        end = engine_min((j / GROUP + 1) * GROUP, keys->hi);
         if (is_group(keys, j)) {
-            memcpy(group, from, (size_t)bytes);
-            j += GROUP;
-            continue;
+            memcpy(group, rows.first + keys->slot[j] / GROUP * rows.stride, (size_t)bytes);
+        } else if (values) {
+            prefetch_values(run, &rows, keys, end, end + GROUP);
+            run->attn->gather_values(l->dv, rows.first, rows.stride, keys->slot + j, end - j, group,
+                                     j % GROUP);
+        } else {
+            run->attn->gather_keys(l->d, rows.first, rows.stride, keys->slot + j, end - j, group,
+                                   j % GROUP);
         }
-        if (values)
-            engine_attn_value_copy(l->dv, from, keys->slot[j] % GROUP, group, j % GROUP);
-        else
-            engine_attn_key_copy(l->d, from, keys->slot[j] % GROUP, group, j % GROUP);
-        j++;
     }
 }
 

@@ -21,12 +21,13 @@ static const int64_t GROUP_BUDGET = 16 << 20;
 
 struct layout {
     int64_t n_tokens, n_heads, n_lists, d, d_pad, n_positions;
-    int64_t group;                         /* tokens whose scores are kept at once */
-    int64_t query_bytes, key_bytes;        /* of a converted query; of a group of int16 keys */
-    bool coded;                            /* keys are int16-quantized, otherwise F32 */
-    int64_t query_at, query_scale_at;      /* offsets in shared scratch: [group][HI] */
-    int64_t score_at;                      /* F32 [group][lists][positions] */
-    int64_t tile_at, key_at, shared_bytes; /* offsets in a worker's scratch; of the shared one */
+    int64_t group;                    /* tokens whose scores are kept at once */
+    int64_t query_bytes, key_bytes;   /* of a converted query; of a group of int16 keys */
+    bool coded;                       /* keys are int16-quantized, otherwise F32 */
+    int64_t query_at, query_scale_at; /* offsets in shared scratch: [group][HI] */
+    int64_t score_at;                 /* F32 [group][lists][positions] */
+    int64_t shared_bytes;
+    int64_t tile_at, key_at, rank_at, left_at; /* offsets in a worker's scratch */
     int64_t worker_bytes;
 };
 
@@ -62,6 +63,8 @@ static struct layout layout_of(const struct engine_tensor *dst)
     l.tile_at = engine_scratch_reserve(&l.worker_bytes, sizeof(struct engine_attn_tile));
     l.key_at = engine_scratch_reserve(&l.worker_bytes,
                                       l.coded ? CHUNK / GROUP * l.key_bytes : CHUNK * l.d_pad * 4);
+    l.rank_at = engine_scratch_reserve(&l.worker_bytes, l.n_positions * 4);
+    l.left_at = engine_scratch_reserve(&l.worker_bytes, l.n_positions * 4);
     return l;
 }
 
@@ -191,10 +194,11 @@ static void load(const struct run *run, const struct key_range *r, int64_t chunk
             memcpy(to + j * l->d_pad * 4, k->data + slots[j] * k->nb[2], (size_t)l->d * 4);
 }
 
-/* Computes tile->t[i][lo .. hi - 1] for the heads first .. first + n - 1 of a token. */
+/* Computes tile->t[i][lo .. hi - 1] for the heads first .. first + n - 1 of a token. `from_memory`:
+ * the keys are not in the processor's caches yet; then those of the next chunk are prefetched. */
 static void tile_products(const struct run *run, const struct keys *keys, int64_t token,
                           int64_t index, int64_t first, int64_t n, int64_t lo, int64_t hi,
-                          struct engine_attn_tile *tile)
+                          bool from_memory, struct engine_attn_tile *tile)
 {
     static const float no_offset[CHUNK];
     const struct layout *l = &run->l;
@@ -209,9 +213,6 @@ static void tile_products(const struct run *run, const struct keys *keys, int64_
         return;
     }
     tile->n_rows = n;
-    tile->ahead = NULL; /* nothing is prefetched: the keys are read again for the next heads */
-    tile->ahead_bytes = 0;
-    tile->to_l1 = tile->streams = false;
     for (int64_t i = 0; i < n; i++) {
         tile->query[i] = (const int16_t *)(const void *)query_of(run, index, first + i);
         tile->query_scale[i] = query_scale_of(run, index)[first + i];
@@ -220,22 +221,27 @@ static void tile_products(const struct run *run, const struct keys *keys, int64_
     for (int64_t g = lo / GROUP, next; g < end; g = next) {
         const char *base = keys->group[g] - g * l->key_bytes;
         for (next = g + 1; next < end && keys->group[next] == base + next * l->key_bytes;) next++;
+        tile->ahead = base + CHUNK / GROUP * l->key_bytes; /* usually the next chunk */
+        tile->ahead_bytes = from_memory ? (next - g) * l->key_bytes : 0;
         run->attn->scores(l->d, g, next, base, no_offset, tile);
     }
 }
 
 /* Computes the scores of the keys lo .. hi - 1 of a chunk for a token. */
 static void score_token(const struct run *run, const struct key_range *r, const struct keys *keys,
-                        int64_t token, int64_t index, int64_t lo, int64_t hi)
+                        int64_t token, int64_t index, int64_t lo, int64_t hi, bool from_memory)
 {
     const struct engine_tensor *w = run->dst->src[ENGINE_CHOOSE_WEIGHTS];
     const struct engine_vec *vec = &run->task->cpu->vec;
     struct engine_attn_tile *tile = (void *)(run->local + run->l.tile_at);
+    tile->to_l1 = run->task->cpu->quant.prefetch.to_l1;
+    tile->streams = run->task->cpu->quant.prefetch.streams;
     const int64_t at = keys->chunk * CHUNK + lo, n = hi - lo;
     if (w) memset(scores_of(run, index, 0) + at, 0, (size_t)n * sizeof(float));
     for (int64_t first = 0; first < run->l.n_heads; first += TILE) {
         const int64_t rows = engine_min(TILE, run->l.n_heads - first);
-        tile_products(run, keys, token, index, first, rows, lo, hi, tile);
+        tile_products(run, keys, token, index, first, rows, lo, hi, from_memory && first == 0,
+                      tile);
         for (int64_t i = 0; i < rows; i++) {
             float *t = tile->t[i] + lo;
             if (!w) {
@@ -262,8 +268,9 @@ static void score_chunk(const struct run *run, int64_t first, int64_t from, int6
         const int64_t lo = engine_max(r.lo - chunk * CHUNK, 0);
         const int64_t hi = engine_min(r.hi - chunk * CHUNK, CHUNK);
         if (lo >= hi || takes_all(run, &r)) continue;
+        const bool from_memory = keys.slots == NULL;
         load(run, &r, chunk, lo, hi, &keys);
-        score_token(run, &r, &keys, first + index, index, lo, hi);
+        score_token(run, &r, &keys, first + index, index, lo, hi, from_memory);
     }
 }
 
@@ -286,36 +293,69 @@ static uint32_t rank_of(float score)
     return bits >> 31 ? ~bits : bits | 0x80000000U;
 }
 
-/* Returns the rank of the k-th largest of n scores, 1 <= k <= n, and sets *n_equal to the number of
- * scores of this rank that are among the k largest. */
-static uint32_t kth_rank(const float *score, int64_t n, int64_t k, int64_t *n_equal)
+/* Returns the k-th largest of n ranks, 1 <= k <= n, and sets *n_equal to the number of ranks equal
+ * to it that are among the k largest. `left` has room for n. */
+static uint32_t kth_rank(const uint32_t *rank, int64_t n, int64_t k, uint32_t *left,
+                         int64_t *n_equal)
 {
-    uint32_t rank = 0, mask = 0;
-    for (int shift = 24; shift >= 0; shift -= 8) {
-        int64_t count[256] = {0}, digit = 255;
-        for (int64_t i = 0; i < n; i++)
-            if ((rank_of(score[i]) & mask) == rank) count[rank_of(score[i]) >> shift & 255]++;
+    enum { BITS = 11, DIGITS = 1 << BITS };
+    static const int shift[] = {32 - BITS, 32 - 2 * BITS, 0};
+    uint32_t found = 0;
+    for (int i = 0; i < 3; i++, rank = left) {
+        int32_t count[DIGITS] = {0};
+        uint32_t digit = DIGITS - 1;
+        int64_t kept = 0;
+        for (int64_t j = 0; j < n; j++) count[rank[j] >> shift[i] & (DIGITS - 1)]++;
         for (; count[digit] < k; digit--) k -= count[digit];
-        rank |= (uint32_t)digit << shift;
-        mask |= UINT32_C(255) << shift;
+        /* Without a branch, which would be mispredicted. */
+        for (int64_t j = 0; j < n; j++) {
+            left[kept] = rank[j];
+            kept += (rank[j] >> shift[i] & (DIGITS - 1)) == digit;
+        }
+        n = kept;
+        found |= digit << shift[i];
     }
     *n_equal = k;
-    return rank;
+    return found;
 }
 
-/* Replaces the scores of positions by those of their blocks, numbered from the range's first. */
-static void block_scores(const struct run *run, const struct key_range *r, float *score)
+/* Computes the ranks of blocks, numbered from the range's first. */
+static void rank_blocks(const struct run *run, const struct key_range *r, const float *score,
+                        uint32_t *rank)
 {
     const struct engine_choose_keys *how = &run->dst->params.choose_keys;
     const int64_t first = first_block(run, r), n = n_blocks(run, r);
-    for (int64_t b = 0; b < n; b++) {
-        const int64_t lo = engine_max(r->lo, (first + b) * how->block);
-        const int64_t hi = engine_min(r->hi, (first + b + 1) * how->block);
-        float best = score[lo];
-        for (int64_t j = lo + 1; j < hi; j++)
-            if (rank_of(score[j]) > rank_of(best)) best = score[j];
-        score[b] = n - b <= how->n_local ? INFINITY : best;
+    if (how->block == 1) {
+        for (int64_t b = 0; b < n; b++) rank[b] = rank_of(score[r->lo + b]);
+    } else {
+        for (int64_t b = 0; b < n; b++) {
+            const int64_t lo = engine_max(r->lo, (first + b) * how->block);
+            const int64_t hi = engine_min(r->hi, (first + b + 1) * how->block);
+            rank[b] = 0;
+            for (int64_t j = lo; j < hi; j++)
+                if (rank_of(score[j]) > rank[b]) rank[b] = rank_of(score[j]);
+        }
     }
+    for (int64_t b = engine_max(0, n - how->n_local); b < n; b++) rank[b] = rank_of(INFINITY);
+}
+
+/* Writes the numbers of the chosen blocks, ascending from the range's first, and returns how many
+ * they are. */
+static int64_t choose_blocks(const struct run *run, const struct key_range *r, const float *score,
+                             uint32_t *chosen)
+{
+    uint32_t *rank = (uint32_t *)(void *)(run->local + run->l.rank_at);
+    const int64_t n = n_blocks(run, r);
+    int64_t n_equal, found = 0;
+    rank_blocks(run, r, score, rank);
+    const uint32_t least = kth_rank(rank, n, run->dst->params.choose_keys.n_used, chosen, &n_equal);
+    for (int64_t b = 0; b < n; b++) {
+        const bool equal = rank[b] == least;
+        chosen[found] = (uint32_t)b;
+        found += (rank[b] > least) | (equal & (n_equal > 0));
+        n_equal -= equal;
+    }
+    return found;
 }
 
 /* Returns the near positions of a token; without a table if there are none. */
@@ -356,18 +396,14 @@ static void choose(const struct run *run, int64_t token, int64_t index, int64_t 
     const struct key_range r = range_of(run, token);
     struct key_range near = near_of(run, token);
     int32_t *out = (int32_t *)(run->dst->data + row * run->dst->nb[1]), *slots = out + ENGINE_RANGE;
+    uint32_t *chosen = (uint32_t *)(void *)(run->local + run->l.left_at);
     const bool all = takes_all(run, &r);
-    float *score = all ? NULL : scores_of(run, index, list);
-    int64_t n = 0, n_equal = 0;
-    uint32_t least = 0;
-    if (!all) {
-        block_scores(run, &r, score);
-        least = kth_rank(score, n_blocks(run, &r), how->n_used, &n_equal);
-    }
-    for (int64_t b = 0; r.slots && b < n_blocks(run, &r); b++) {
-        const uint32_t rank = all ? 0 : rank_of(score[b]);
-        if (!all && (rank < least || (rank == least && n_equal-- <= 0))) continue;
-        const int64_t block = first_block(run, &r) + b;
+    const int64_t n_chosen = !r.slots ? 0
+                             : all    ? n_blocks(run, &r)
+                                      : choose_blocks(run, &r, scores_of(run, index, list), chosen);
+    int64_t n = 0;
+    for (int64_t b = 0; b < n_chosen; b++) {
+        const int64_t block = first_block(run, &r) + (all ? b : chosen[b]);
         const int64_t hi = engine_min(r.hi, (block + 1) * how->block);
         for (int64_t j = engine_max(r.lo, block * how->block); j < hi; j++)
             n += add_chosen(run, &r, &near, j, list, slots + n);
@@ -402,7 +438,7 @@ static void choose_keys_run(const struct engine_task *task, struct engine_tensor
             for (int64_t i; (i = engine_pool_claim(w, 1)) < n;) convert_queries(&run, first + i, i);
             engine_pool_barrier(w);
             const int64_t units = (end + CHUNK - 1) / CHUNK * parts;
-            for (int64_t u; (u = engine_pool_claim(w, 1)) < units;) {
+            for (int64_t u; (u = engine_pool_take(w, units)) < units;) {
                 const int64_t from = u % parts * TOKENS_AT_ONCE;
                 score_chunk(&run, first, from, engine_min(n, from + TOKENS_AT_ONCE), u / parts);
             }

@@ -164,6 +164,12 @@ struct engine_attn {
     /* Adds the sums of values weighted by codes and scale to o[r][i]. */
     void (*sums)(int64_t dv, int64_t first, int64_t end, const char *values,
                  const struct engine_attn_tile *tile, float *const *o);
+    /* Gathers the keys (values) of n slots of a cache, whose groups are `stride` bytes apart, in
+     * keys (values) at .. at + n - 1 of a group. */
+    void (*gather_keys)(int64_t d, const char *cache, int64_t stride, const int32_t *slot,
+                        int64_t n, char *group, int64_t at);
+    void (*gather_values)(int64_t dv, const char *cache, int64_t stride, const int32_t *slot,
+                          int64_t n, char *group, int64_t at);
 };
 
 /* The fastest table at the level. */
@@ -285,5 +291,18 @@ void engine_attn_value_put(int64_t dv, const int16_t *codes, float scale, char *
 /* Copies row `from` of one group to row `i` of another. */
 void engine_attn_key_copy(int64_t d, const char *source, int64_t from, char *group, int64_t i);
 void engine_attn_value_copy(int64_t dv, const char *source, int64_t from, char *group, int64_t i);
+
+/* Those of levels without their own. */
+void engine_attn_keys_gather(int64_t d, const char *cache, int64_t stride, const int32_t *slot,
+                             int64_t n, char *group, int64_t at);
+void engine_attn_values_gather(int64_t dv, const char *cache, int64_t stride, const int32_t *slot,
+                               int64_t n, char *group, int64_t at);
+/* Prefetches the codes of value i of a group. */
+PREFETCH_INLINE void engine_attn_value_prefetch(int64_t dv, const char *group, int64_t i)
+{
+    const int64_t bytes = engine_attn_value_codes(dv) / ENGINE_ATTN_GROUP * ENGINE_ATTN_UNIT * 2;
+    quant_prefetch_to_l1((const char *)engine_attn_codes(group) + i / ENGINE_ATTN_UNIT * bytes,
+                         (size_t)bytes);
+}
 
 #endif

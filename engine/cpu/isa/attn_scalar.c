@@ -75,6 +75,21 @@ void engine_attn_value_copy(int64_t dv, const char *source, int64_t from, char *
         attn_store(to + e * ATTN_UNIT_BYTES, low, attn_load(s + e * ATTN_UNIT_BYTES, low));
 }
 
+void engine_attn_keys_gather(int64_t d, const char *cache, int64_t stride, const int32_t *slot,
+                             int64_t n, char *group, int64_t at)
+{
+    for (int64_t i = 0; i < n; i++)
+        engine_attn_key_copy(d, cache + slot[i] / GROUP * stride, slot[i] % GROUP, group, at + i);
+}
+
+void engine_attn_values_gather(int64_t dv, const char *cache, int64_t stride, const int32_t *slot,
+                               int64_t n, char *group, int64_t at)
+{
+    for (int64_t i = 0; i < n; i++)
+        engine_attn_value_copy(dv, cache + slot[i] / GROUP * stride, slot[i] % GROUP, group,
+                               at + i);
+}
+
 static void keys(int64_t d, const float *x, int64_t pad, char *group)
 {
     for (int64_t r = 0; r < GROUP; r++) {
@@ -188,4 +203,6 @@ const struct engine_attn engine_attn_scalar = {
     .scores = scores,
     .weights = weights,
     .sums = sums,
+    .gather_keys = engine_attn_keys_gather,
+    .gather_values = engine_attn_values_gather,
 };

@@ -444,4 +444,6 @@ const struct engine_attn engine_attn_avx2 = {
     .scores = scores_avx2,
     .weights = weights_avx2,
     .sums = sums_avx2,
+    .gather_keys = engine_attn_keys_gather,
+    .gather_values = engine_attn_values_gather,
 };

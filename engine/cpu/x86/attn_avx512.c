@@ -590,6 +590,53 @@ TARGET static void sums_avx512(int64_t dv, int64_t first, int64_t end, const cha
         sums_any(dv, first, end, values, tile, o, false);
 }
 
+/* ---- Gathering ---- */
+
+/* The scales of a group, and each pair of elements of its keys, are a vector, in which the keys of
+ * each source are permuted at once. Few sources at a time are as many streams as the processor
+ * prefetches. */
+TARGET static void gather_keys_avx512(int64_t d, const char *cache, int64_t stride,
+                                      const int32_t *slot, int64_t n, char *group, int64_t at)
+{
+    const char *source[GROUP];
+    __mmask16 to[GROUP];
+    const __mmask16 all = (__mmask16)(first_lanes(n) << at);
+    const __m512i row =
+        _mm512_maskz_expand_epi32(all, _mm512_maskz_loadu_epi32(first_lanes(n), slot));
+    int n_sources = 0;
+    for (int64_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && slot[end] / GROUP == slot[i] / GROUP;) end++;
+        source[n_sources] = cache + slot[i] / GROUP * stride;
+        to[n_sources++] = (__mmask16)((first_lanes(end - i) << i) << at);
+    }
+    for (int64_t i = 0; i < engine_attn_key_bytes(d); i += 64) {
+        __m512i v = _mm512_loadu_si512(group + i);
+        for (int s = 0; s < n_sources; s++)
+            v = _mm512_mask_permutexvar_epi32(v, to[s], row, _mm512_loadu_si512(source[s] + i));
+        _mm512_storeu_si512(group + i, v);
+    }
+}
+
+/* Each element of two values is a lane. */
+TARGET static void gather_values_avx512(int64_t dv, const char *cache, int64_t stride,
+                                        const int32_t *slot, int64_t n, char *group, int64_t at)
+{
+    const int64_t pad = (dv + 15) / 16 * 16;
+    for (int64_t k = 0; k < n; k++, at++) {
+        const char *from = cache + slot[k] / GROUP * stride;
+        const int row = slot[k] % GROUP;
+        const int16_t *s = engine_attn_codes(from) + row / 2 * 2 * pad;
+        int16_t *to = engine_attn_codes(group) + at / 2 * 2 * pad;
+        const __mmask32 half = at % 2 ? 0xaaaaaaaa : 0x55555555;
+        const __m512i turn = _mm512_set1_epi32((row ^ at) % 2 ? 16 : 0);
+        engine_attn_scales(group)[at] = engine_attn_scales(from)[row];
+        for (int64_t i = 0; i < 2 * pad; i += 32)
+            _mm512_storeu_si512(
+                to + i, _mm512_mask_mov_epi16(_mm512_loadu_si512(to + i), half,
+                                              _mm512_rolv_epi32(_mm512_loadu_si512(s + i), turn)));
+    }
+}
+
 const struct engine_attn engine_attn_avx512 = {
     .row = row_avx512,
     .keys = keys_avx512,
@@ -598,4 +645,6 @@ const struct engine_attn engine_attn_avx512 = {
     .scores = scores_avx512,
     .weights = weights_avx512,
     .sums = sums_avx512,
+    .gather_keys = gather_keys_avx512,
+    .gather_values = gather_values_avx512,
 };
