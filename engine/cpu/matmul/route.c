@@ -20,7 +20,7 @@
  *                strided rows 16; or BF16, if the level reads weights once
  *                has no tile for it
  *   packed       floats, more than 16 columns, or BF16  rows and columns packed in bundles, tiles of
- *                that no tile reads in place; if the    24 rows by 8 columns: one load of a row serves
+ *                that no tile reads in place; if the    48 rows by 8 columns: one load of a row serves
  *                level has such a tile                  8 columns
  *   rows         other floats                           rows in place, or decoded to F32, by
  *                                                       columns in place
