@@ -270,7 +270,47 @@ SUPER_AVX512 void iq2_kl_codes(const uint8_t *const two[2], __m512i code[8])
 
 BOOK_KERNELS_BY_ONE(iq2_k, super_codes_first, iq2_k_bits, 5, book_order_pair, false)
 BOOK_KERNELS_BY_ONE(iq3_k, super_codes_first, iq3_k_bits, 4, book_order_pair, false)
-BOOK_KERNELS(iq4_k, super_codes_first, iq4_k_bits, 4, book_order_nibble_16, book_heads_6, false)
+BOOK_FUNCTIONS(iq4_k, super_codes_first, iq4_k_bits, 4, book_order_nibble_16, book_heads_6, false)
+
+/* iq4_k_codes with VBMI: VPERMB ignores the two highest bits of an index, and the table has four
+ * copies of the values, so that the bits above a nibble need no mask. A multiplication shifts,
+ * because Zen has other ports for multiplications than for shifts and lookups. */
+SUPER_VBMI void iq4_k_codes_vbmi(const uint8_t *const two[2], __m512i code[8])
+{
+    const __m512i values = _mm512_add_epi8(
+        _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)quant_codebook_iq4)),
+        _mm512_set1_epi8(-128));
+    const size_t at = offsetof(struct iq4_k_block, q);
+    __m512i q[4];
+    EACH (i, 4) q[i] = _mm512_loadu_si512(two[i / 2] + at + 64 * (i % 2));
+    book_transpose(q);
+    EACH (j, 4) {
+        const __m512i high = _mm512_mulhi_epu16(q[j], _mm512_set1_epi16(1 << 12)); /* >> 4 */
+        code[j] = _mm512_permutexvar_epi8(q[j], values);
+        code[4 + j] = _mm512_permutexvar_epi8(high, values);
+    }
+}
+
+SUPER_VBMI void iq4_k_products_vbmi(int n, const uint8_t *const block[SUPER_STEP],
+                                    const struct super_column *c, struct super_step *step)
+{
+    const struct book_kernel kernel = {book_heads_6_vbmi, iq4_k_codes_vbmi, &book_order_nibble_16,
+                                       super_book_iq4.shift, false};
+    book_products(n, &iq4_k_layout, &kernel, block, c, step);
+}
+
+/* On rows that are read one by one. Streams and lists have the loop without VBMI: each loop is 4 KB
+ * of code. */
+CPU_TARGET_AVX512BF16 static void iq4_k_gemv_vbmi(int64_t k, const struct quant_rows *rows,
+                                                  const struct quant_act *a, float *out)
+{
+    if (rows->order != QUANT_ROWS_SINGLE)
+        iq4_k_gemv_avx512(k, rows, a, out);
+    else
+        super_gemv_steps(1, 1, &iq4_k_layout, iq4_k_prepare, iq4_k_products_vbmi, k, rows, a, &out);
+}
+
+BOOK_TABLE(iq4_k, [CPU_AVX512BF16] = {.gemv = iq4_k_gemv_vbmi})
 BOOK_KERNELS(iq5_k, super_codes_first, iq5_k_bits, 2, book_order_nibble_32, book_heads_6, false)
 BOOK_KERNELS_BY_ONE(iq6_k, super_codes_first, iq6_k_bits, 1, book_order_nibble_32, false)
 BOOK_KERNELS_BY_ONE(iq2_ks, NULL, iq2_ks_bits, 5, book_order_pair, false)

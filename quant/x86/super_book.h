@@ -347,6 +347,25 @@ SUPER_AVX512 void book_heads_6(const uint8_t *const block[SUPER_STEP], struct bo
     heads->d = book_heads_d(v);
 }
 
+/* As book_heads_6, with VBMI: a byte of VPMULTISHIFTQB is any eight adjacent bits of its qword.
+ * `low`: nibble i of bytes 8 to 15 in bits 3 to 0; `high`: pair i of bytes 4 to 7 in 5 and 4. */
+SUPER_VBMI void book_heads_6_vbmi(const uint8_t *const block[SUPER_STEP], struct book_heads *heads)
+{
+    const __m512i v = super_heads_avx512(block, 0);
+    const __m512i four = _mm512_broadcast_i32x4(
+        _mm_setr_epi8(0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60));
+    const __m512i two = _mm512_broadcast_i32x4(
+        _mm_setr_epi8(28, 30, 32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58));
+    const __m512i low = _mm512_multishift_epi64_epi8(four, _mm512_unpackhi_epi64(v, v));
+    const __m512i high = _mm512_multishift_epi64_epi8(two, _mm512_unpacklo_epi64(v, v));
+    const __m512i fifteen = _mm512_set1_epi8(15);
+    __m512i six = _mm512_ternarylogic_epi32(fifteen, low, high, 0xca); /* low where fifteen is 1 */
+    six = _mm512_and_si512(six, _mm512_set1_epi8(63));
+    heads->scales = _mm512_sub_epi8(six, _mm512_set1_epi8(32));
+    heads->bits = book_heads_bits(v);
+    heads->d = book_heads_d(v);
+}
+
 /* book_scales_7 and book_bits_7 of blocks that begin as those of IQ4_KS and IQ5_KS. */
 SUPER_AVX512 void book_heads_7(const uint8_t *const block[SUPER_STEP], struct book_heads *heads)
 {
@@ -425,10 +444,10 @@ SUPER_AVX512 void book_products(int n, const struct super_layout *layout,
     EACH (m, n) step[m].d = heads.d;
 }
 
-/* Defines the kernels of a type from NAME_scales, NAME_values and NAME_codes. HEAD: of
+/* Defines the functions of a type from NAME_scales, NAME_values and NAME_codes. HEAD: of
  * super_codes_unpack; BITS: NAME_bits or NULL; SHIFT: the book's; ORDER: of NAME_codes; HEADS: a
  * function that reads four super-blocks; ONE_SCALE: of struct book_kernel. */
-#define BOOK_KERNELS(NAME, HEAD, BITS, SHIFT, ORDER, HEADS, ONE_SCALE)                             \
+#define BOOK_FUNCTIONS(NAME, HEAD, BITS, SHIFT, ORDER, HEADS, ONE_SCALE)                           \
     SUPER_DECODE_AVX2(NAME)                                                                        \
     SUPER_AVX2 __m256i NAME##_even_odd(const void *block)                                          \
     {                                                                                              \
@@ -467,11 +486,18 @@ SUPER_AVX512 void book_products(int n, const struct super_layout *layout,
         book_products(n, &NAME##_layout, &kernel, block, c, step);                                 \
     }                                                                                              \
     SUPER_GEMV(NAME, NAME##_sums, NULL, NAME##_isum, NAME##_prepare, NAME##_products)              \
-    SUPER_GEMV_PAIR(NAME, NAME##_prepare, NAME##_products)                                         \
+    SUPER_GEMV_PAIR(NAME, NAME##_prepare, NAME##_products)
+
+/* Defines its kernels; further rows may follow. */
+#define BOOK_TABLE(NAME, ...)                                                                      \
     const struct quant_kernel quant_x86_##NAME[CPU_LEVEL_COUNT] = {                                \
         [CPU_AVX2] = {SUPER_MEMBERS_AVX2(NAME)},                                                   \
         [CPU_AVX512] = {SUPER_GEMV_MEMBERS(NAME)},                                                 \
-    };
+        __VA_ARGS__};
+
+#define BOOK_KERNELS(NAME, HEAD, BITS, SHIFT, ORDER, HEADS, ONE_SCALE)                             \
+    BOOK_FUNCTIONS(NAME, HEAD, BITS, SHIFT, ORDER, HEADS, ONE_SCALE)                               \
+    BOOK_TABLE(NAME, )
 
 /* Defines them with heads that are read one by one. */
 #define BOOK_KERNELS_BY_ONE(NAME, HEAD, BITS, SHIFT, ORDER, ONE_SCALE)                             \

@@ -10,8 +10,10 @@
 enum { PANEL_BUDGET = 384 * 1024 };
 /* Weight bytes per block if memory bandwidth is the limit, and blocks per worker for load balance:
  * with many columns a block takes long, and at the end of a product all workers wait for the last
- * one. */
-enum { STREAM_BUDGET = 96 * 1024, DECODE_BLOCKS_PER_WORKER = 6, PREFILL_BLOCKS_PER_WORKER = 24 };
+ * one. If there are more than DECODE_MANY_BLOCKS, they are longer, up to STREAM_MOST bytes: gemv
+ * reorders the column for each block, which takes 5 % of the time of a short one. */
+enum { STREAM_BUDGET = 96 * 1024, STREAM_MOST = 384 * 1024 };
+enum { DECODE_BLOCKS_PER_WORKER = 6, DECODE_MANY_BLOCKS = 32, PREFILL_BLOCKS_PER_WORKER = 24 };
 /* The minimum number of columns of an N-block: with fewer, unpacking the weights for each N-block
  * costs more time than is saved. */
 enum { N_BLOCK_COLS = 128 };
@@ -60,15 +62,18 @@ static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_t
 {
     int64_t row = quant_row_size(w->type, w->ne[0]);
     int64_t per_worker = p->gemv_only ? DECODE_BLOCKS_PER_WORKER : PREFILL_BLOCKS_PER_WORKER;
-    int64_t max_rows = n_rows * p->max_gemms * p->n_block_count / (n_threads * per_worker);
+    const int64_t all_rows = n_rows * p->max_gemms * p->n_block_count;
+    int64_t max_rows = all_rows / (n_threads * per_worker);
     const int sides = engine_matmul_sides(p);
     int64_t unit = QUANT_PANEL_ROWS;
-    if (p->gemv_only)
-        max_rows = p->active ? max_rows /* few of its rows are read */
-                             : engine_min(max_rows, STREAM_BUDGET / row);
-    else if (!by_k_blocks(p, w->type->act))
+    if (p->gemv_only && !p->active) { /* of active rows few are read */
+        const int64_t many = all_rows / (n_threads * DECODE_MANY_BLOCKS);
+        max_rows = engine_min(max_rows,
+                              engine_max(STREAM_BUDGET / row, engine_min(STREAM_MOST / row, many)));
+    } else if (!p->gemv_only && !by_k_blocks(p, w->type->act)) {
         max_rows =
             engine_min(max_rows, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(p, w)) / sides);
+    }
     if (!p->gemv_only && engine_matmul_by_floats(w->type->act))
         unit = ENGINE_TILE_FLOAT_ROWS / (p->max_columns > 2 * ENGINE_TILE_COLS ? sides : 2);
     else if (!p->gemv_only && engine_matmul_by_pairs(w->type))
