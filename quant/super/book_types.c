@@ -19,6 +19,8 @@
     .codebook = quant_codebook_##BOOK, .n_values = (N), .low = (LOW), .high = (HIGH),              \
     .shift = (SHIFT)
 #define GRID_iq2 GRID(iq2, 4, -31, 17, 5), .first = -3.0f, .step = 2.5f, .n_trials = 8
+#define GRID_iq2_k                                                                                 \
+    GRID(iq2, 4, -31, 17, 5), .first = -3.0f, .step = 5.0f, .n_trials = 8, .tempered = true
 #define GRID_iq3 GRID(iq3, 8, -63, 47, 4), .first = -8.0f, .step = 3.0f, .n_trials = 7
 #define GRID_iq4 GRID(iq4, 16, -127, 113, 4), .first = -9.0f, .step = 4.0f, .n_trials = 6
 #define GRID_iq5 GRID(iq5, 32, -126, 121, 2), .first = -6.0f, .step = 2.5f, .n_trials = 6
@@ -209,7 +211,7 @@ static void iq4_kss_pack(const struct quant_fit_super *fit, void *block)
 #define ENCODE(NAME, BOOK, MIN_SCALE, ODD, ...)                                                    \
     static const struct quant_fit_grid NAME##_grid = {GRID_##BOOK, .odd_scale = (ODD)};            \
     SUPER_FIT_ENCODE(NAME, .grid = &NAME##_grid, .min_scale = (MIN_SCALE), __VA_ARGS__)
-ENCODE(iq2_k, iq2, -8, false)
+ENCODE(iq2_k, iq2_k, -8, false)
 ENCODE(iq3_k, iq3, -31, true)
 ENCODE(iq4_k, iq4, -32, false)
 ENCODE(iq5_k, iq5, -32, false)
