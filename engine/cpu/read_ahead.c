@@ -9,7 +9,11 @@
 
 enum {
     PAGE = 4096,
-    REQUEST = 128 << 10 /* bytes of a call: the system shortens longer ones to its read-ahead */
+    /* Bytes of a call. With long ones fewer requests fill the disk's queue, and a call waits while
+     * it is full. The system shortens a call to the device's longest request or to its own
+     * read-ahead, whichever is longer: 128 KB by default. */
+    LONG = 1 << 20,
+    SHORT = 128 << 10
 };
 
 static bool is_product(const struct engine_tensor *node)
@@ -49,15 +53,19 @@ void engine_read_ahead_chosen(const struct engine_plan *plan, const struct engin
     }
 }
 
+/* Fails where memory does not come from a file. */
+static void request_by(uintptr_t at, uintptr_t end, uintptr_t each)
+{
+    for (; at < end; at += each)
+        (void)madvise((void *)at, end - at < each ? end - at : each, MADV_WILLNEED);
+}
+
 static void request(void *user, const char *first, uint64_t bytes)
 {
     (void)user;
-    const uintptr_t end = (uintptr_t)first + bytes;
-    for (uintptr_t at = (uintptr_t)first & ~(uintptr_t)(PAGE - 1); at < end; at += REQUEST) {
-        const uintptr_t left = end - at;
-        /* Fails where memory does not come from a file. */
-        (void)madvise((void *)at, left < REQUEST ? left : REQUEST, MADV_WILLNEED);
-    }
+    const uintptr_t at = (uintptr_t)first & ~(uintptr_t)(PAGE - 1), end = (uintptr_t)first + bytes;
+    request_by(at, end, LONG);
+    request_by(at, end, SHORT); /* what was shortened */
 }
 
 void engine_read_ahead(const struct engine_plan *plan, const struct engine_segment *segment,
