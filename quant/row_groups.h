@@ -97,14 +97,16 @@ QUANT_INLINE void quant_gemv_groups(int n, int n_columns, enum quant_row_order o
     }
 }
 
-/* gemv with n rows per step. */
-QUANT_INLINE void quant_gemv_by_groups(int n, quant_group_sums *sums, const void *product,
-                                       const struct quant_rows *rows, float *out)
+/* gemv with n rows per step. `listed`: the order of *rows is QUANT_ROWS_LISTED; a constant where
+ * listed rows have a function of their own. */
+QUANT_INLINE void quant_gemv_by_groups(int n, bool listed, quant_group_sums *sums,
+                                       const void *product, const struct quant_rows *rows,
+                                       float *out)
 {
-    if (rows->order == QUANT_ROWS_ADJACENT)
-        quant_gemv_groups(n, 1, QUANT_ROWS_ADJACENT, sums, product, rows, &out);
-    else if (rows->order == QUANT_ROWS_LISTED)
+    if (listed)
         quant_gemv_groups(n, 1, QUANT_ROWS_LISTED, sums, product, rows, &out);
+    else if (rows->order == QUANT_ROWS_ADJACENT)
+        quant_gemv_groups(n, 1, QUANT_ROWS_ADJACENT, sums, product, rows, &out);
     else
         quant_gemv_groups(n, 1, QUANT_ROWS_STRIDED, sums, product, rows, &out);
 }

@@ -144,7 +144,7 @@ QUANT_INLINE void block32_arm_gemv(const struct block32_arm_type *type, int64_t 
                                    float *out)
 {
     const struct block32_arm_product product = {type, k / 32, a};
-    quant_gemv_by_groups(4, block32_arm_sums, &product, rows, out);
+    quant_gemv_by_groups(4, false, block32_arm_sums, &product, rows, out);
 }
 
 /* ---- Panels ---- */

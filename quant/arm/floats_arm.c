@@ -68,7 +68,7 @@ QUANT_INLINE void floats_gemv(const struct lanes_form *form, int64_t k,
                               const struct quant_rows *rows, const struct quant_act *a, float *out)
 {
     const struct floats_product product = {form, k, a->f32};
-    quant_gemv_by_groups(N_ROWS, floats_sums, &product, rows, out);
+    quant_gemv_by_groups(N_ROWS, false, floats_sums, &product, rows, out);
 }
 
 /* ---- F32, F16 ----
@@ -210,7 +210,7 @@ static void bf16_gemv(int64_t k, const struct quant_rows *rows, const struct qua
                       float *out)
 {
     const struct bf16_product product = {k, a};
-    quant_gemv_by_groups(N_ROWS, bf16_sums, &product, rows, out);
+    quant_gemv_by_groups(N_ROWS, false, bf16_sums, &product, rows, out);
 }
 
 const struct quant_kernel quant_arm_floats[QUANT_ID_COUNT] = {

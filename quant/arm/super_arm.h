@@ -180,7 +180,7 @@ QUANT_INLINE void super_arm_gemv(const struct super_arm_type *type, int64_t k,
                                  float *out)
 {
     const struct super_arm_product product = {type, k / SUPER_LEN, a};
-    quant_gemv_by_groups(4, super_arm_sums, &product, rows, out);
+    quant_gemv_by_groups(4, false, super_arm_sums, &product, rows, out);
 }
 
 /* ---- Panels ---- */

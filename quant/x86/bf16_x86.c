@@ -131,7 +131,8 @@ static void gemv_by_fma(lanes_of_four *lanes, int64_t k, const struct quant_rows
                         const struct quant_act *a, float *out)
 {
     const struct product product = {lanes, k, (const uint8_t *)a->bf16};
-    quant_gemv_by_groups(QUANT_LANES_ROWS, four_rows, &product, rows, out);
+    quant_gemv_by_groups(QUANT_LANES_ROWS, rows->order == QUANT_ROWS_LISTED, four_rows, &product,
+                         rows, out);
 }
 
 static void gemv_avx2(int64_t k, const struct quant_rows *rows, const struct quant_act *a,

@@ -19,20 +19,36 @@
     {                                                                                              \
         quant_decode32_avx2(NAME##_form, first, n, row, out);                                      \
     }                                                                                              \
+    CPU_TARGET_AVX2 __attribute__((noinline)) static void NAME##_gemv_listed_avx2(                 \
+        int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out)           \
+    {                                                                                              \
+        quant_gemv32_avx2(NAME##_form, true, k, rows, a, out);                                     \
+    }                                                                                              \
     CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
                                                  const struct quant_act *a, float *out)            \
     {                                                                                              \
-        quant_gemv32_avx2(NAME##_form, k, rows, a, out);                                           \
+        if (rows->order == QUANT_ROWS_LISTED)                                                      \
+            NAME##_gemv_listed_avx2(k, rows, a, out);                                              \
+        else                                                                                       \
+            quant_gemv32_avx2(NAME##_form, false, k, rows, a, out);                                \
     }                                                                                              \
     CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
         int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
     {                                                                                              \
         quant_unpack32_avx2(NAME##_form, first, n_blocks, row, panel);                             \
     }                                                                                              \
+    CPU_TARGET_AVX512 __attribute__((noinline)) static void NAME##_gemv_listed_avx512(             \
+        int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out)           \
+    {                                                                                              \
+        quant_gemv32_avx512(NAME##_form, true, k, rows, a, out);                                   \
+    }                                                                                              \
     CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
                                                      const struct quant_act *a, float *out)        \
     {                                                                                              \
-        quant_gemv32_avx512(NAME##_form, k, rows, a, out);                                         \
+        if (rows->order == QUANT_ROWS_LISTED)                                                      \
+            NAME##_gemv_listed_avx512(k, rows, a, out);                                            \
+        else                                                                                       \
+            quant_gemv32_avx512(NAME##_form, false, k, rows, a, out);                              \
     }                                                                                              \
     CPU_TARGET_AVX512 static void NAME##_gemv_few_avx512(int64_t k, const struct quant_rows *rows, \
                                                          int n_columns, const struct quant_act *a, \

@@ -169,20 +169,21 @@ quant_gemv_single_rows(const struct quant_product512 *p, const struct quant_rows
     }
 }
 
-CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form, int64_t k,
-                                                        const struct quant_rows *rows,
+CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form, bool listed,
+                                                        int64_t k, const struct quant_rows *rows,
                                                         const struct quant_act *a, float *out)
 {
     if (form.block_bytes % 2 != 0) {
-        quant_gemv32_odd_avx512(form, k, rows, a, out);
+        quant_gemv32_odd_avx512(form, listed, k, rows, a, out);
         return;
     }
     const struct quant_product512 product = {form, k / 32, a, 1};
     /* Eight rows that together are smaller than a page form a single stream in any order. */
-    if (rows->order == QUANT_ROWS_ADJACENT && QUANT_GEMV_ROWS * rows->row_bytes > QUANT_PAGE)
+    if (!listed && rows->order == QUANT_ROWS_ADJACENT &&
+        QUANT_GEMV_ROWS * rows->row_bytes > QUANT_PAGE)
         quant_gemv_single_rows(&product, rows, out);
     else
-        quant_gemv_by_groups(QUANT_GEMV_ROWS, quant_eight_rows_avx512, &product, rows, out);
+        quant_gemv_by_groups(QUANT_GEMV_ROWS, listed, quant_eight_rows_avx512, &product, rows, out);
 }
 
 typedef void quant_gemv32_fn(int64_t k, const struct quant_rows *rows, const struct quant_act *a,

@@ -298,22 +298,25 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_eight_rows(const void *product,
     _mm256_storeu_ps(sum, acc);
 }
 
-CPU_TARGET_AVX2 QUANT_INLINE void quant_gemv32_avx2(struct quant_form32 form, int64_t k,
-                                                    const struct quant_rows *rows,
+/* `listed`, a constant: the rows are listed ones, which a kernel multiplies in a function of its
+ * own, because addresses of both kinds take more registers than there are. */
+CPU_TARGET_AVX2 QUANT_INLINE void quant_gemv32_avx2(struct quant_form32 form, bool listed,
+                                                    int64_t k, const struct quant_rows *rows,
                                                     const struct quant_act *a, float *out)
 {
     const int offset = quant_by_value32(form) ? 0 : form.offset;
     const struct quant_product32 product = {form, quant_pair_sums_avx2, offset, k / 32, a};
-    quant_gemv_by_groups(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
+    quant_gemv_by_groups(QUANT_GEMV_ROWS, listed, quant_eight_rows, &product, rows, out);
 }
 
 /* gemv with AVX-512 of types with blocks of an odd number of bytes. */
-CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_odd_avx512(struct quant_form32 form, int64_t k,
+CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_odd_avx512(struct quant_form32 form, bool listed,
+                                                            int64_t k,
                                                             const struct quant_rows *rows,
                                                             const struct quant_act *a, float *out)
 {
     const struct quant_product32 product = {form, quant_pair_sums_avx512, form.offset, k / 32, a};
-    quant_gemv_by_groups(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
+    quant_gemv_by_groups(QUANT_GEMV_ROWS, listed, quant_eight_rows, &product, rows, out);
 }
 
 /* ---- decode ---- */

@@ -83,7 +83,8 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_form 
                                                         const void *column, float *out)
 {
     const struct quant_lanes_product p = {form, step, k, column};
-    quant_gemv_by_groups(QUANT_LANES_ROWS, quant_lanes_rows_avx2, &p, rows, out);
+    quant_gemv_by_groups(QUANT_LANES_ROWS, rows->order == QUANT_ROWS_LISTED, quant_lanes_rows_avx2,
+                         &p, rows, out);
 }
 
 /* Rows times n_columns columns (a constant after inlining), with AVX-512. */
