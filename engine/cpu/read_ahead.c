@@ -1,5 +1,6 @@
 /* engine/cpu/read_ahead.c: requests the weights of chosen experts. See engine/cpu/read_ahead.h. */
 #include "engine/cpu/read_ahead.h"
+#include "base/os.h"
 #include "engine/cpu/pool.h"
 #include "engine/graph_internal.h"
 #include "engine/op_sources.h"
@@ -31,6 +32,13 @@ static bool is_chosen(const struct engine_tensor *ids, int64_t expert)
             if (id == expert) return true;
         }
     return false;
+}
+
+bool engine_read_ahead_pays(const struct engine_tensor *ids, int64_t n_expert)
+{
+    int64_t count = 0;
+    for (int64_t e = 0; e < n_expert; e++) count += is_chosen(ids, e);
+    return count * 4 < n_expert * 3;
 }
 
 static void visit_weight(const struct engine_tensor *w, const struct engine_tensor *ids, int ith,
@@ -68,9 +76,28 @@ static void request(void *user, const char *first, uint64_t bytes)
     request_by(at, end, SHORT); /* what was shortened */
 }
 
+static void advise(const struct engine_tensor *w, bool random)
+{
+    const uintptr_t mask = ~(uintptr_t)(PAGE - 1), data = w ? (uintptr_t)w->data : 0;
+    const uintptr_t from = (data + PAGE - 1) & mask;
+    const uintptr_t to = w ? (data + (uintptr_t)(w->ne[2] * w->nb[2])) & mask : 0;
+    if (from < to) base_os_map_random((void *)from, to - from, random);
+}
+
 void engine_read_ahead(const struct engine_plan *plan, const struct engine_segment *segment,
                        int step, const struct engine_tensor *ids,
                        const struct engine_worker *worker)
 {
-    engine_read_ahead_chosen(plan, segment, step, ids, worker->ith, worker->nth, request, NULL);
+    bool pays = false;
+    for (int s = step; s < segment->first_step + segment->n_steps; s++) {
+        const struct engine_tensor *node = plan->steps[s].node;
+        if (node->src[2] != ids || !is_product(node)) continue;
+        const struct engine_product p = engine_product_of(node);
+        pays = engine_read_ahead_pays(ids, p.w[0]->ne[2]);
+        if (worker->ith > 0) break;
+        advise(p.w[0], pays);
+        advise(p.up, pays);
+    }
+    if (pays)
+        engine_read_ahead_chosen(plan, segment, step, ids, worker->ith, worker->nth, request, NULL);
 }
