@@ -51,9 +51,10 @@ uint64_t base_os_resident(int fd);
 /* Advises the system to use huge pages. */
 void base_os_huge_pages(void *at, size_t size);
 
-/* Advice about whole pages of a mapped file: single parts of it are read in any order; its pages
- * stay in memory once they are read, where the system can and the limit of locked memory allows. */
-void base_os_map_random(void *at, size_t size);
+/* Advice about whole pages of a mapped file: the system reads nothing around a page that is touched
+ * (`on`), or as much as it does by default, in huge pages; its pages stay in memory once they are
+ * read, where the system can and the limit of locked memory allows. */
+void base_os_map_random(void *at, size_t size, bool on);
 void base_os_map_keep(void *at, size_t size);
 
 /* Moves a mapping of a file to an address inside another mapping, which it replaces there. */

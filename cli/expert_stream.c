@@ -32,18 +32,13 @@ struct cli_stream cli_stream_plan(const struct gguf_file *file, uint64_t placed,
     return s;
 }
 
-/* Advises the system about the whole pages of a tensor's bytes. */
-static void advise(const struct gguf_tensor *t, bool locks)
+/* Keeps the whole pages of a tensor's bytes in memory. */
+static void keep(const struct gguf_tensor *t)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), mask = ~(page - 1);
     const uintptr_t from = ((uintptr_t)t->data + page - 1) & mask;
     const uintptr_t to = ((uintptr_t)t->data + t->size) & mask;
-    if (from >= to) return;
-    if (is_experts(t)) {
-        base_os_map_random((void *)from, to - from);
-    } else if (locks) {
-        base_os_map_keep((void *)from, to - from);
-    }
+    if (from < to) base_os_map_keep((void *)from, to - from);
 }
 
 void cli_stream_open(struct cli_model *m)
@@ -63,8 +58,8 @@ void cli_stream_open(struct cli_model *m)
     if (!base_memory_room(&memory, &room)) return;
     m->stream = cli_stream_plan(m->file, f->placed_bytes, room, used, count);
     if (!m->stream.on || m->engine->options.plan_only) return;
-    for (uint64_t i = 0; i < gguf_tensor_count(m->file); i++)
-        advise(gguf_tensor_at(m->file, i), m->stream.others <= room / 2);
+    for (uint64_t i = 0; m->stream.others <= room / 2 && i < gguf_tensor_count(m->file); i++)
+        if (!is_experts(gguf_tensor_at(m->file, i))) keep(gguf_tensor_at(m->file, i));
     engine_set_read_ahead(m->engine, true);
 }
 

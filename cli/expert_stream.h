@@ -23,9 +23,9 @@ struct cli_stream cli_stream_plan(const struct gguf_file *file, uint64_t placed,
                                   uint32_t used, uint32_t n_expert);
 
 /* Sets m->stream of an open model by the memory that this process may use. If it is on and the
- * weights are mapped, the engine requests chosen experts (engine_set_read_ahead), the system reads
- * nothing around them, and pages of other weights stay in memory once they are read, as far as the
- * limit of locked memory and half of the room allow. */
+ * weights are mapped, the engine requests chosen experts (engine_set_read_ahead), and pages of
+ * other weights stay in memory once they are read, as far as the limit of locked memory and half of
+ * the room allow. */
 void cli_stream_open(struct cli_model *m);
 
 /* Measures the rate of the disk with large random reads of the file, past the page cache, in bytes

@@ -96,12 +96,28 @@ static void products_before_the_step_are_not_requested(void **state)
     assert_int_equal(v.weight[0], 2);
 }
 
+static void most_experts_are_left_to_the_system(void **state)
+{
+    (void)state;
+    int32_t id[] = {0, 1, 2, 3, 4, 5, 5, 5};
+    struct engine_tensor ids = {.type = quant_type_by_id(QUANT_I32),
+                                .ne = {2, 4, 1, 1},
+                                .nb = {4, 8, 32, 32},
+                                .data = (char *)id};
+    assert_false(engine_read_ahead_pays(&ids, 6));
+    assert_false(engine_read_ahead_pays(&ids, 8));
+    assert_true(engine_read_ahead_pays(&ids, 9));
+    ids.ne[1] = 1; /* one token */
+    assert_true(engine_read_ahead_pays(&ids, 8));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_chosen_expert_of_each_product_is_requested_once),
         cmocka_unit_test(workers_divide_the_requests),
         cmocka_unit_test(products_before_the_step_are_not_requested),
+        cmocka_unit_test(most_experts_are_left_to_the_system),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,10 +132,10 @@ void base_os_huge_pages(void *at, size_t size)
     (void)madvise(at, size, MADV_HUGEPAGE);
 }
 
-void base_os_map_random(void *at, size_t size)
+void base_os_map_random(void *at, size_t size, bool on)
 {
-    (void)madvise(at, size, MADV_NOHUGEPAGE);
-    (void)madvise(at, size, MADV_RANDOM);
+    (void)madvise(at, size, on ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
+    (void)madvise(at, size, on ? MADV_RANDOM : MADV_NORMAL);
 }
 
 void base_os_map_keep(void *at, size_t size)

@@ -4,7 +4,9 @@
  * Without it a product waits for each page that it touches first, and the system reads megabytes
  * around it. With engine_set_read_ahead the processor requests exactly the chosen experts, of all
  * products of the layer, as soon as the router's choice is known; the system reads them while the
- * first product runs. No result depends on it. Private to engine/cpu. */
+ * first product runs, and nothing around them. Where tokens choose most experts, as those of a
+ * prompt do, the system's own reading of whole weights in order is faster, and stays on. No result
+ * depends on it. Private to engine/cpu. */
 #ifndef ENGINE_CPU_READ_AHEAD_H
 #define ENGINE_CPU_READ_AHEAD_H
 
@@ -22,7 +24,11 @@ void engine_read_ahead_chosen(const struct engine_plan *plan, const struct engin
                               int step, const struct engine_tensor *ids, int ith, int nth,
                               engine_read_ahead_visit visit, void *user);
 
-/* Requests these bytes from the system, without waiting for them. */
+/* Whether requests are faster than the system's reading around each page: fewer than 3/4 of
+ * n_expert experts are among the ids. */
+bool engine_read_ahead_pays(const struct engine_tensor *ids, int64_t n_expert);
+
+/* Where it pays, requests these bytes from the system, without waiting for them. */
 void engine_read_ahead(const struct engine_plan *plan, const struct engine_segment *segment,
                        int step, const struct engine_tensor *ids,
                        const struct engine_worker *worker);

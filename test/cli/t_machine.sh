@@ -334,8 +334,30 @@ if unshare -m true 2>"$work/said"; then
         status 0
         is_json "$limit as \$limit | .streams | .chosen == .experts / 4 and
             .read_per_token > 0 and .read_per_token < .chosen and .experts > \$limit"
+        limited "$version" $limit '"$INFER" run --plan -m "$work/mixture.gguf" -t 1'
+        out_like '^experts +[0-9.]+ MB  read from the disk as tokens choose them: of [0-9.]+ MB for a token$'
+        out_like '^ +about [0-9.]+ MB, so 10 tokens/s need [0-9.]+ MB/s$'
         limited "$version" $limit '"$INFER" -m "$work/mixture.gguf" -p hello -n 8 -t 1'
         cmp "$work/out" "$work/alone" >"$work/said" 2>&1 || bad "$(cat "$work/said")"
+        limited "$version" $limit '"$INFER" bench -m "$work/mixture.gguf" -p 0 -n 2 -r 1 -t 1 --json'
+        # Rates are not known where the file system cannot read past its cache.
+        has=true
+        dd if="$work/mixture.gguf" of="$work/said" bs=1M count=1 iflag=direct 2>"$work/direct" || has=false
+        is_json ".results[0] | has(\"disk_bytes_per_second\") == $has and has(\"disk_read_bytes_per_second\") == $has"
+    done
+else
+    skip 'no mount namespaces'
+fi
+
+begin nothing_is_read_ahead_without_experts_or_if_everything_fits
+if unshare -m true 2>"$work/said"; then
+    infer bench -m "$work/mixture.gguf" -p 0 -n 2 -r 1 -t 1 --json
+    is_json '.results[0] | has("disk_bytes_per_second") | not'
+    for version in $(versions); do
+        limited "$version" $((bytes + bytes / 8)) '"$INFER" run --plan -m "$work/mixture.gguf" -t 1 --json'
+        is_json 'has("streams") | not'
+        limited "$version" $(($(stat -c %s "$work/m.gguf") / 2)) '"$INFER" run --plan -m "$work/m.gguf" -c 64 -t 1 --json'
+        is_json '.fits == false and (has("streams") | not)'
     done
 else
     skip 'no mount namespaces'
