@@ -321,9 +321,11 @@ struct quant_kernel {
                     const struct quant_act *a, float *out);
 
     /* sum[i] = fmaf(row[j][i], x[j], sum[i]) for ascending j < n_rows, i < n; n is a multiple of
-     * 32, and row[j] the address of a block. NULL where it is not faster than decode and
-     * multiply-adds; only in a filled table. */
-    void (*add_rows)(int64_t n, const void *const *row, int n_rows, const float *x, float *sum);
+     * 32, and row[j] the address of a block. The same bytes of next[n_rows], which will follow, are
+     * prefetched meanwhile. NULL where it is not faster than decode and multiply-adds; only in a
+     * filled table. */
+    void (*add_rows)(int64_t n, const void *const *row, const void *const *next, int n_rows,
+                     const float *x, float *sum);
 };
 
 struct quant_type {

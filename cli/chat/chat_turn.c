@@ -164,10 +164,12 @@ static bool show_json(const struct cli_chat *c, const json_t *message, struct ba
     text_json_write(&out, message, false);
     base_buffer_add_format(&out,
                            ",\"prompt_tokens\":%zu,\"read_tokens\":%llu,\"tokens\":%llu,"
-                           "\"stop\":\"%s\",\"seed\":%llu}\n",
+                           "\"stop\":\"%s\",\"seed\":%llu",
                            c->prompt.ids.count, (unsigned long long)o->n_read,
                            (unsigned long long)o->n_generated, generate_ending_name[o->ending],
                            (unsigned long long)seed_of(c));
+    cli_model_add_approximate(&c->model, &out);
+    base_buffer_add_text(&out, "}\n");
     return cli_write_buffer(&out, err);
 }
 

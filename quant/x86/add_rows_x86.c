@@ -1,5 +1,6 @@
 /* quant/x86/add_rows_x86.c: sums of weighted rows (quant_kernel.add_rows) for AVX-512: several rows
  * are added to 32 sums in registers. */
+#include "quant/stream.h"
 #include "quant/x86/types_x86.h"
 #include <immintrin.h>
 
@@ -38,14 +39,17 @@ CPU_TARGET_AVX512 QUANT_INLINE void f16_block(const uint8_t *w, __m512 v[2])
     v[1] = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(w + 32)));
 }
 
-/* NAME_add_rows: blocks of `bytes` bytes, which NAME_block decodes. */
+/* NAME_add_rows: blocks of `bytes` bytes, which NAME_block decodes. Prefetches are distributed over
+ * the arithmetic, because the processor drops most of many at once. */
 #define ADD_ROWS(NAME, bytes)                                                                      \
-    CPU_TARGET_AVX512 QUANT_INLINE void NAME##_some(int64_t n, const void *const *row, int n_rows, \
+    CPU_TARGET_AVX512 QUANT_INLINE void NAME##_some(int64_t n, const void *const *row,             \
+                                                    const void *const *next, int n_rows,           \
                                                     const float *x, float *sum)                    \
     {                                                                                              \
         for (int64_t i = 0, at = 0; i < n; i += BLOCK, at += (bytes)) {                            \
             __m512 s0 = _mm512_loadu_ps(sum + i), s1 = _mm512_loadu_ps(sum + i + 16), v[2];        \
             for (int j = 0; j < n_rows; j++) {                                                     \
+                quant_prefetch((const char *)next[j] + at, bytes);                                 \
                 NAME##_block((const uint8_t *)row[j] + at, v);                                     \
                 s0 = _mm512_fmadd_ps(v[0], _mm512_set1_ps(x[j]), s0);                              \
                 s1 = _mm512_fmadd_ps(v[1], _mm512_set1_ps(x[j]), s1);                              \
@@ -54,12 +58,13 @@ CPU_TARGET_AVX512 QUANT_INLINE void f16_block(const uint8_t *w, __m512 v[2])
             _mm512_storeu_ps(sum + i + 16, s1);                                                    \
         }                                                                                          \
     }                                                                                              \
-    CPU_TARGET_AVX512 static void NAME##_add_rows(int64_t n, const void *const *row, int n_rows,   \
+    CPU_TARGET_AVX512 static void NAME##_add_rows(int64_t n, const void *const *row,               \
+                                                  const void *const *next, int n_rows,             \
                                                   const float *x, float *sum)                      \
     {                                                                                              \
         int j = 0;                                                                                 \
-        for (; j + ROWS <= n_rows; j += ROWS) NAME##_some(n, row + j, ROWS, x + j, sum);           \
-        for (; j < n_rows; j++) NAME##_some(n, row + j, 1, x + j, sum);                            \
+        for (; j + ROWS <= n_rows; j += ROWS) NAME##_some(n, row + j, next + j, ROWS, x + j, sum); \
+        for (; j < n_rows; j++) NAME##_some(n, row + j, next + j, 1, x + j, sum);                  \
     }
 ADD_ROWS(q4_0, 18)
 ADD_ROWS(q8_0, 34)

@@ -54,6 +54,11 @@ for way in jsonl json; do
     infer embed -m "$work/llama.gguf" -p abc --pooling last --format $way --sparse predict
     out_like ',"approximate":"zeros are predicted"}$'
 done
+input=$work/query
+infer chat -m "$work/llama.gguf" --json --temp 0 -n 2 --chat-template chatml --sparse predict
+out_like ',"approximate":"zeros are predicted"}$'
+valid chat.schema.json
+input=''
 infer similar -m "$work/llama.gguf" -f "$work/query" abc --json --sparse predict
 out_like ',"approximate":"zeros are predicted"}$'
 infer run -m "$work/llama.gguf" --raw -n 2 --json --sparse abc

@@ -15,7 +15,7 @@ enum {
     PIECE = 512,    /* elements of rows of w, with more rows of x */
     STEP = 256,     /* a multiple of every type's block */
     ROWS_AHEAD = 8,
-    LIST = 64
+    LIST = 256
 };
 
 struct division {
@@ -64,24 +64,17 @@ static int next_rows(const struct few_rows *u, int64_t *row, int64_t at[LIST])
     return n;
 }
 
-/* Adds elements first .. first + n - 1 of the listed rows of w to the results of one row of x. */
+/* Adds n elements of the listed rows of w, which begin `offset` bytes after their starts, to the
+ * results of one row of x. */
 static void add_list(const struct engine_cpu *e, const struct few_rows *u, int64_t offset,
                      int64_t n, const int64_t *at, int n_rows)
 {
-    enum { GROUP = 4 };
-    const void *row[GROUP];
-    float x[GROUP];
-    const size_t bytes = (size_t)(n / u->w->type->block_len) * u->w->type->block_bytes;
-    for (int j = 0; j < n_rows; j += GROUP) {
-        const int some = (int)engine_min(GROUP, n_rows - j);
-        for (int k = 0; k < some; k++) {
-            row[k] = u->w->data + at[j + k] * u->w->nb[1] + offset;
-            x[k] = u->x[0][at[j + k]];
-            if (j + k + ROWS_AHEAD < n_rows)
-                quant_prefetch(u->w->data + at[j + k + ROWS_AHEAD] * u->w->nb[1] + offset, bytes);
-        }
-        e->quant.type[u->w->type->id].add_rows(n, row, some, x, u->out[0]);
-    }
+    const void *row[LIST + ROWS_AHEAD];
+    float x[LIST];
+    for (int j = 0; j < n_rows + ROWS_AHEAD; j++)
+        row[j] = u->w->data + at[engine_min(j, n_rows - 1)] * u->w->nb[1] + offset;
+    for (int j = 0; j < n_rows; j++) x[j] = u->x[0][at[j]];
+    e->quant.type[u->w->type->id].add_rows(n, row, row + ROWS_AHEAD, n_rows, x, u->out[0]);
 }
 
 /* Adds elements first .. first + n - 1 of the rows of w. */
