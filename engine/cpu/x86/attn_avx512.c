@@ -593,8 +593,7 @@ TARGET static void sums_avx512(int64_t dv, int64_t first, int64_t end, const cha
 /* ---- Gathering ---- */
 
 /* The scales of a group, and each pair of elements of its keys, are a vector, in which the keys of
- * each source are permuted at once. Few sources at a time are as many streams as the processor
- * prefetches. */
+ * each source are permuted at once. Prefetches of the sources' next lines gain nothing. */
 TARGET static void gather_keys_avx512(int64_t d, const char *cache, int64_t stride,
                                       const int32_t *slot, int64_t n, char *group, int64_t at)
 {
