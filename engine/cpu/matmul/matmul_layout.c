@@ -10,8 +10,8 @@
 enum { PANEL_BUDGET = 384 * 1024 };
 /* Weight bytes per block if memory bandwidth is the limit, and blocks per worker for load balance:
  * with many columns a block takes long, and at the end of a product all workers wait for the last
- * one. If there are more than DECODE_MANY_BLOCKS, they are longer, up to STREAM_MOST bytes: gemv
- * reorders the column for each block, which takes 5 % of the time of a short one. */
+ * one. If there are more than DECODE_MANY_BLOCKS, they are longer, up to STREAM_MOST bytes, because
+ * gemv reorders the column for each block. */
 enum { STREAM_BUDGET = 96 * 1024, STREAM_MOST = 384 * 1024 };
 enum { DECODE_BLOCKS_PER_WORKER = 6, DECODE_MANY_BLOCKS = 32, PREFILL_BLOCKS_PER_WORKER = 24 };
 /* The minimum number of columns of an N-block: with fewer, unpacking the weights for each N-block
