@@ -319,6 +319,29 @@ static void encoding_stays_within_its_bound(void **state)
     }
 }
 
+/* The best d for the codes makes weights of two bits about 5 % smaller. */
+static void importance_keeps_the_size_of_weights_of_two_bits(void **state)
+{
+    (void)state;
+    static float x[MAX_K], by[MAX_K], back[MAX_K];
+    static uint8_t row[MAX_K];
+    double with_x = 0, power = 0;
+    uint64_t rng = 4;
+    for (int i = 0; i < MAX_K; i++) {
+        x[i] = support_random_gauss(&rng);
+        by[i] = fabsf(support_random_gauss(&rng));
+    }
+    const struct quant_type *type = quant_type_by_id(QUANT_IQ2_K);
+    support_row_encode(type, MAX_K, x, by, row);
+    type->scalar.decode(0, MAX_K, row, back);
+    for (int i = 0; i < MAX_K; i++) {
+        with_x += (double)by[i] * x[i] * back[i];
+        power += (double)by[i] * x[i] * x[i];
+    }
+    printf("IQ2_K: gain %.4f\n", with_x / power);
+    assert_true(with_x > 0.965 * power && with_x < power);
+}
+
 /* `infer quantize` converts several rows of a matrix as one. Rows have 3 blocks here, so that a row
  * ends inside the blocks that encoders process at once. */
 static void rows_encoded_together_are_each_what_they_are_alone(void **state)
@@ -593,6 +616,7 @@ int main(void)
         cmocka_unit_test(first_levels_have_kernels_of_every_type),
         cmocka_unit_test(all_panels_of_a_level_have_the_same_unit),
         cmocka_unit_test(encoding_stays_within_its_bound),
+        cmocka_unit_test(importance_keeps_the_size_of_weights_of_two_bits),
         cmocka_unit_test(rows_encoded_together_are_each_what_they_are_alone),
         cmocka_unit_test(values_of_a_four_bit_grid_survive_a_round_trip_with_any_weights),
         cmocka_unit_test(bytes_are_rounded_by_the_scale_before_it_is_stored),
