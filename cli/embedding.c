@@ -1,7 +1,6 @@
 /* cli/embedding.c: what the commands for embeddings share. See cli/embedding.h. */
 #include "cli/embedding.h"
 #include "base/list.h"
-#include "cli/cache/cache_key.h"
 #include "cli/input.h"
 #include "cli/model_hash.h"
 #include "cli/sandbox.h"
@@ -165,7 +164,7 @@ static bool hash_all(const struct cli_embed *e, char hash[BASE_SHA256_HEX], stru
     BASE_LOCAL_BUFFER text = BASE_BUFFER_INIT;
     struct base_sha256 h;
     base_buffer_add_text(&text, hash);
-    cli_cache_add_settings(e->values, &text);
+    cli_model_add_settings(e->values, &text);
     for (size_t i = 0; i < a->count; i++) {
         const struct cli_adapter *item = &a->item[i];
         cli_model_hash_pieces(item->file, true, hash);

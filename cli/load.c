@@ -107,6 +107,21 @@ void cli_model_add_approximate(const struct cli_model *m, struct base_buffer *ou
         base_buffer_add_text(out, ",\"approximate\":\"zeros are predicted\"");
 }
 
+void cli_model_add_settings(const struct cli_values *v, struct base_buffer *out)
+{
+    const float reals[] = {v->rope_scale,      v->rope_freq_base,   v->rope_freq_scale,
+                           v->yarn_ext_factor, v->yarn_attn_factor, v->yarn_beta_fast,
+                           v->yarn_beta_slow};
+    const bool predicts = v->sparse && strcmp(v->sparse, "predict") == 0;
+    base_buffer_add_format(out, "%s %s %d%d %s %lld\n", v->cache_type_k, v->cache_type_v, v->blas,
+                           predicts, v->rope_scaling ? v->rope_scaling : "",
+                           (long long)v->yarn_orig_ctx);
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        base_buffer_add_format(out, "%a\n", (double)reals[i]);
+    for (size_t i = 0; i < v->override_kv.count; i++) /* with the NUL: no two lists are equal */
+        base_buffer_add(out, v->override_kv.item[i], strlen(v->override_kv.item[i]) + 1);
+}
+
 bool cli_model_check(const struct gguf_file *file, struct base_error *err)
 {
     struct engine_options o = engine_options_default();

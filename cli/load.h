@@ -57,6 +57,8 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
                             struct base_error *err);
 /* Appends a member for approximate results (--sparse predict); otherwise nothing. */
 void cli_model_add_approximate(const struct cli_model *m, struct base_buffer *out);
+/* Appends the options that change hidden states, other than adapters. */
+void cli_model_add_settings(const struct cli_values *values, struct base_buffer *out);
 /* Opens a session of n_seq sequences of n_ctx tokens; n_ctx 0: the model's default. Warns on
  * standard error if n_ctx exceeds the training context and the file does not scale positions.
  * With --gpu it may open m->model again: its facts move. */

@@ -27,23 +27,6 @@ static bool add_file(const struct gguf_file *file, struct base_buffer *out)
     return true;
 }
 
-/* ---- The settings ---- */
-
-void cli_cache_add_settings(const struct cli_values *v, struct base_buffer *out)
-{
-    const float reals[] = {v->rope_scale,      v->rope_freq_base,   v->rope_freq_scale,
-                           v->yarn_ext_factor, v->yarn_attn_factor, v->yarn_beta_fast,
-                           v->yarn_beta_slow};
-    const bool predicts = v->sparse && strcmp(v->sparse, "predict") == 0;
-    base_buffer_add_format(out, "%s %s %d%d %s %lld\n", v->cache_type_k, v->cache_type_v, v->blas,
-                           predicts, v->rope_scaling ? v->rope_scaling : "",
-                           (long long)v->yarn_orig_ctx);
-    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
-        base_buffer_add_format(out, "%a\n", (double)reals[i]);
-    for (size_t i = 0; i < v->override_kv.count; i++) /* with the NUL: no two lists are equal */
-        base_buffer_add(out, v->override_kv.item[i], strlen(v->override_kv.item[i]) + 1);
-}
-
 /* Appends adapters and control vectors. Activated adapters are not part of the key, because only
  * what precedes their invocation is stored. */
 static bool add_adapters(const struct cli_model *model, struct base_buffer *out)
@@ -75,7 +58,7 @@ bool cli_cache_key(const struct cli_values *values, const struct cli_model *mode
     else if (!add_adapters(model, &text))
         *why = "an adapter's file has just changed";
     else {
-        cli_cache_add_settings(values, &text);
+        cli_model_add_settings(values, &text);
         base_buffer_add_format(&text, "%d\n", cli_model_keeps_mtp(model, values));
         if (!text.failed) *why = NULL;
     }

@@ -26,7 +26,4 @@
 bool cli_cache_key(const struct cli_values *values, const struct cli_model *model,
                    char key[BASE_SHA256_HEX], const char **why);
 
-/* Appends the options that change states, other than adapters. */
-void cli_cache_add_settings(const struct cli_values *values, struct base_buffer *out);
-
 #endif
