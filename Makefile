@@ -155,7 +155,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 
 # Scalar forms of every op and code book, which -O3 unrolls to 0.2 MB more: processors with AVX2 or
 # NEON have kernels instead. Of the search in books of vectors the form with AVX2, too: quantizing is rare.
-SCALAR := engine/cpu/isa/vec_scalar quant/super/book_types quant/super/vector_types quant/encode/vector_fit quant/x86/vector_fit_avx2
+SCALAR := engine/cpu/isa/vec_scalar engine/cpu/isa/attn_scalar quant/super/book_types quant/super/vector_types quant/encode/vector_fit quant/x86/vector_fit_avx2
 $(SCALAR:%=$(BUILD)/%.o): private ALL_CFLAGS := $(subst -O3,-O2,$(ALL_CFLAGS))
 # Of sanitized kernels, checks that intrinsics repeat at each access take three quarters of the compile time:
 # whether a pointer is null, aligned, wraps or left its block. Those of memory, shifts, ranges and overflow remain.
@@ -164,7 +164,7 @@ $(if $(SAN),$(eval $(KERNELS): private ALL_CFLAGS += -fno-sanitize=null,alignmen
     -fno-sanitize-address-use-after-scope))
 # What does not compute for long: for size, which makes it a quarter smaller (0.3 MB).
 SMALL := $(patsubst %.c,$(BUILD)/%.o,$(filter gguf/% engine/graph/% engine/gpu/% models/% generate/% chat/% text/chat/% text/jinja/%,$(LIB_SRC))) \
-    $(CLI_OBJ)
+    $(patsubst %,$(BUILD)/sample/constrain/%.o,schema_read schema_expand schema_ref grammar_read) $(CLI_OBJ)
 $(SMALL): private ALL_CFLAGS := $(subst -O3,-Os,$(ALL_CFLAGS))
 
 # Changes a file only if its text changes; +: also in a dry run, which otherwise takes it for changed.
