@@ -93,7 +93,7 @@ static bool run(const struct engine_plan *plan, const struct engine_segment *seg
     return base_goes_on(err);
 }
 
-static bool wait(const struct engine_place *place, struct base_error *err)
+static bool wait_for_device(const struct engine_place *place, struct base_error *err)
 {
     return engine_gpu_wait(place->device, err);
 }
@@ -136,7 +136,7 @@ const struct engine_backend engine_backend_gpu = {
     .prepare = prepare,
     .forget = forget,
     .run = run,
-    .wait = wait,
+    .wait = wait_for_device,
     .kv_form = kv_form,
     .kv_copy = kv_copy,
 };
