@@ -123,8 +123,7 @@ static void packed_product(const struct engine_tile_leaves *l, const float *w, c
                           x + l->n_steps * leaf * COLS, acc);
             add_leaf(leaf, r, acc, l->tree);
         }
-    for (int c = 0; l->end == 16 && c < n_cols; c++)
-        memcpy(out[c], l->tree->of[0][c], (size_t)n_rows * sizeof(float));
+    engine_tile_results_store(l, n_rows, n_cols, out);
 }
 
 /* `pack` packs eight rows, so two of these bundles are one of weights. */

@@ -18,6 +18,7 @@
 
 #include "base/unroll.h"
 #include "quant/quant.h"
+#include <string.h>
 
 enum { ENGINE_TILE_COLS = 8, ENGINE_TILE_MAX_COLS = 16 };
 /* Maximum row panels of a tile. */
@@ -74,6 +75,14 @@ struct engine_tile_leaves {
     int64_t n_steps;               /* of each */
     struct engine_tile_tree *tree; /* if first > 0: of the leaves before */
 };
+
+/* Stores the results after the last leaf: out[c][r] for c < n_cols and r < n_rows. */
+static inline void engine_tile_results_store(const struct engine_tile_leaves *l, int n_rows,
+                                             int n_cols, float *const *out)
+{
+    for (int c = 0; l->end == 16 && c < n_cols; c++)
+        memcpy(out[c], l->tree->of[0][c], (size_t)n_rows * sizeof(float));
+}
 
 struct engine_tile_packed {
     int rows;     /* of a bundle of weights, which divide ENGINE_TILE_FLOAT_ROWS */

@@ -12,6 +12,7 @@
  * rows are copied together for them. The next rows are prefetched meanwhile. A copied row costs 2.4
  * times as much as in the product of all rows (measured, Q4_0 and Q8_0), so a block of which more
  * than a third is active is computed whole. */
+#include "engine/cpu/active_rows.h"
 #include "engine/cpu/matmul/route_block.h"
 #include <string.h>
 
@@ -31,33 +32,6 @@ void engine_route_active_clear(const struct engine_matmul_run *run,
         float *out = route_out(b, i, 0);
         for (int64_t r = 0; r < b->n_rows; r++) out[r] = active[r] == 0.0f ? 0.0f : out[r];
     }
-}
-
-/* The active numbers of the block's columns; with one column twice the same. */
-struct gates {
-    const float *a, *b;
-};
-
-/* By integers, because comparisons of floats take three times as long. */
-static bool is_active(const struct gates *g, int64_t row)
-{
-    uint32_t a, b;
-    memcpy(&a, g->a + row, sizeof a);
-    memcpy(&b, g->b + row, sizeof b);
-    return (a | b) << 1 != 0; /* all bits but the signs */
-}
-
-/* Writes the next active rows from *row on, at most `most`, to at[]; returns their number. */
-static int next_rows(const struct gates *g, int64_t n_rows, int most, int64_t *row, int64_t *at)
-{
-    int n = 0;
-    int64_t r = *row;
-    for (; r < n_rows && n < most; r++) {
-        at[n] = r;
-        n += is_active(g, r);
-    }
-    *row = r;
-    return n;
 }
 
 /* Rows of a list, and how many rows later the prefetched one of rows that are multiplied one by one
@@ -114,8 +88,9 @@ void engine_route_active_run(const struct engine_matmul_run *run,
                              const struct engine_matmul_block *b)
 {
     int64_t at[LIST], row = 0, n_active = 0;
-    const struct gates gates = {active_at(run, b, 0, 0), active_at(run, b, b->n - 1, 0)};
-    for (int64_t r = 0; r < b->n_rows; r++) n_active += is_active(&gates, r);
+    /* Of the block's columns; with one column twice the same. */
+    const float *const gate[2] = {active_at(run, b, 0, 0), active_at(run, b, b->n - 1, 0)};
+    for (int64_t r = 0; r < b->n_rows; r++) n_active += engine_row_is_active(gate, 2, r);
     if (3 * n_active > b->n_rows) {
         engine_route_gemv_run(run, b);
         return;
@@ -123,7 +98,7 @@ void engine_route_active_run(const struct engine_matmul_run *run,
     struct quant_act a[ENGINE_MATMUL_GEMV_COLS];
     for (int64_t i = 0; i < b->n; i++)
         a[i] = engine_matmul_column_act(run, b->type->act, b->columns[i].x_row);
-    for (int n; (n = next_rows(&gates, b->n_rows, LIST, &row, at)) > 0;) {
+    for (int n; (n = engine_active_rows_next(gate, 2, b->n_rows, LIST, &row, at)) > 0;) {
         const void *list[LIST];
         float products[ENGINE_MATMUL_GEMV_COLS][LIST];
         for (int j = 0; j < LIST; j++) list[j] = b->w + at[engine_min(j, n - 1)] * b->row_bytes;

@@ -3,6 +3,7 @@
  *
  * A unit of work is a piece of all rows by some rows of x. A row that no row of x needs is not
  * read; the others are decoded once for the unit, while the next ones are prefetched. */
+#include "engine/cpu/active_rows.h"
 #include "engine/cpu/op/op_rows.h"
 #include "engine/graph_internal.h"
 #include "engine/ops.h"
@@ -45,25 +46,6 @@ struct few_rows {
     int64_t n;
 };
 
-/* Writes the next rows of w from *row on that are needed, at most LIST, to at[]; returns their
- * number. It compares integers, because comparisons of floats take three times as long. */
-static int next_rows(const struct few_rows *u, int64_t *row, int64_t at[LIST])
-{
-    int n = 0;
-    int64_t r = *row;
-    for (; r < u->w->ne[1] && n < LIST; r++) {
-        uint32_t all = 0, bits;
-        for (int64_t t = 0; t < u->n; t++) {
-            memcpy(&bits, u->x[t] + r, sizeof bits);
-            all |= bits;
-        }
-        at[n] = r;
-        n += all << 1 != 0; /* all bits but the signs */
-    }
-    *row = r;
-    return n;
-}
-
 /* Adds n elements of the listed rows of w, which begin `offset` bytes after their starts, to the
  * results of one row of x. */
 static void add_list(const struct engine_cpu *e, const struct few_rows *u, int64_t offset,
@@ -85,7 +67,8 @@ static void add_rows(const struct engine_cpu *e, const struct few_rows *u, int64
     const int64_t offset = first / type->block_len * (int64_t)type->block_bytes;
     const size_t bytes = (size_t)(n / type->block_len) * type->block_bytes;
     int64_t at[LIST], row = 0;
-    for (int n_rows; (n_rows = next_rows(u, &row, at)) > 0;) {
+    for (int n_rows;
+         (n_rows = engine_active_rows_next(u->x, u->n, u->w->ne[1], LIST, &row, at)) > 0;) {
         if (u->n == 1 && n % 32 == 0 && e->quant.type[type->id].add_rows) {
             add_list(e, u, offset, n, at, n_rows);
             continue;

@@ -205,13 +205,6 @@ TARGET INLINE void add_leaf(int leaf, int row, int col, leaf_sums acc,
         EACH (c, NC) _mm256_store_ps(tree->of[i][col + c] + row + 8 * v, acc[v][c]);
 }
 
-TARGET INLINE void store_results(const struct engine_tile_leaves *l, int n_rows, int n_cols,
-                                 float *const *out)
-{
-    for (int c = 0; l->end == 16 && c < n_cols; c++)
-        memcpy(out[c], l->tree->of[0][c], (size_t)n_rows * sizeof(float));
-}
-
 TARGET static void product_f32(const struct engine_tile_leaves *l, const float *w, const float *x,
                                int n_rows, int n_cols, float *const *out)
 {
@@ -223,7 +216,7 @@ TARGET static void product_f32(const struct engine_tile_leaves *l, const float *
                               x + l->n_steps * leaf * COLS + c, acc);
                 add_leaf(leaf, r, c, acc, l->tree);
             }
-    store_results(l, n_rows, n_cols, out);
+    engine_tile_results_store(l, n_rows, n_cols, out);
 }
 
 /* Not inlined: compilers do not model MXCSR and might move arithmetic across its change. */
@@ -255,7 +248,7 @@ TARGET static void product_bf16(const struct engine_tile_leaves *l, const float 
     for (int leaf = l->first; leaf < l->end; leaf++)
         for (int r = 0; r < n_rows; r += BUNDLE)
             for (int c = 0; c < n_cols; c += NC) add_leaf(leaf, r, c, *next++, l->tree);
-    store_results(l, n_rows, n_cols, out);
+    engine_tile_results_store(l, n_rows, n_cols, out);
 }
 
 const struct engine_tile_packed engine_tile_packed_f32_avx2 = {
