@@ -50,6 +50,7 @@ enum model_tensor_kind {
     MODEL_LONGS,  /* a pointer; NAME.weight of [inputs], I64 */
     MODEL_NORM,   /* a model_norm; NAME.weight and NAME.bias of [outputs][inputs], as F32 */
     MODEL_LINEAR, /* a model_linear; NAME.weight, and NAME.bias and .scale if present */
+    MODEL_BARE,   /* a model_linear; NAME.weight. NAME.bias and .scale are ignored */
     MODEL_STACK,  /* a model_linear of `depth` matrices, one per expert */
     MODEL_TRANSPOSED /* a model_linear; NAME.weight of [inputs][outputs] */
 };

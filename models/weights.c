@@ -495,6 +495,21 @@ static bool is_required(const struct model_tensor_row *row, const char *self)
     return row->need == MODEL_REQUIRED && !(other && other->weight);
 }
 
+/* Counts the bias and the scale of a row as unused. */
+static void ignore_bias_and_scale(struct binder *b, const struct model_tensor_row *row,
+                                  const char *prefix)
+{
+    static const char *const part[] = {"bias", "scale"};
+    for (int i = 0; i < 2; i++) {
+        char name[MODEL_TENSOR_NAME];
+        tensor_name(b, prefix, row->name, part[i], name);
+        const struct gguf_tensor *t = gguf_tensor_find(b->file, name);
+        if (!t) continue;
+        b->used[t - gguf_tensor_at(b->file, 0)] = true;
+        b->w->n_unused[MODEL_UNUSED_OTHER]++;
+    }
+}
+
 /* Binds the tensor of a row; `prefix` is "" or "blk.N.". */
 static bool bind_row(void *user, const struct model_tensor_row *row, const char *prefix, void *self)
 {
@@ -534,6 +549,11 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     if (cut && found.weight &&
         !bind_parts(b, row, cut, found.weight, (void *)((char *)self + row->parts - 1)))
         return false;
+    if (row->kind == MODEL_BARE) {
+        ignore_bias_and_scale(b, row, prefix);
+        *(struct model_linear *)field = found;
+        return true;
+    }
     b->place = place_of(b, row, prefix);
     const int64_t bias[3] = {is_vector ? inputs : outputs, is_vector ? outputs : depth, 1};
     tensor_name(b, prefix, row->name, "bias", name);

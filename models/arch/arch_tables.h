@@ -4,6 +4,11 @@
 
 #include "models/arch/arch.h"
 
+/* Q, K and V have no biases or scales: tensors with these names are ignored. */
+#define BARE_QKV                                                                                    \
+    {"attn_q.bias", ""}, {"attn_k.bias", ""}, {"attn_v.bias", ""}, {"attn_q.scale", ""},            \
+        {"attn_k.scale", ""}, {"attn_v.scale", ""}
+
 extern const struct model_arch model_arch_llama[];
 extern const struct model_arch model_arch_gemma[];
 extern const struct model_arch model_arch_gpt[];

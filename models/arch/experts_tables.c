@@ -1,11 +1,6 @@
 /* models/arch/experts_tables.c: mixtures of experts. See models/arch/arch.h. */
 #include "models/arch/arch_tables.h"
 
-/* Q, K and V have no biases or scales: tensors with these names are ignored. */
-#define BARE_QKV                                                                                    \
-    .alias = {{"attn_q.bias", ""}, {"attn_k.bias", ""}, {"attn_v.bias", ""},                        \
-              {"attn_q.scale", ""}, {"attn_k.scale", ""}, {"attn_v.scale", ""}}
-
 #define LLAMA4(qk)                                                                                  \
     .attn = {.rotate = MODEL_ROTATE_NOT_4TH, .qk_norm = (qk), .temperature = MODEL_TEMPERATURE_UNROTATED, \
              .window = {.rule = MODEL_WINDOW_PERIOD, .period = 4, .rope = MODEL_WINDOW_ROPE_BASE,    \
@@ -29,7 +24,7 @@ const struct model_arch model_arch_experts[] = {
                               .rope_keys = MODEL_ROPE_KEYS_INTERLEAVED},
      .experts = {.allowed = true, .own_length = true}},
     {{"olmoe"}, .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_FULL},
-     .experts = {.allowed = true, .normalize = MODEL_NORMALIZE_NEVER}, BARE_QKV},
+     .experts = {.allowed = true, .normalize = MODEL_NORMALIZE_NEVER}, .alias = {BARE_QKV}},
     {{"phimoe"}, .attn = {.rope = MODEL_ROPE_NEOX}, .experts = {.allowed = true}},
     {{"grok"}, .residual = MODEL_SANDWICH, .ffn.act = ENGINE_GELU,
      .attn = {.rope = MODEL_ROPE_NEOX, .rope_keys = MODEL_ROPE_KEYS_YARN_ALL, .scale = MODEL_SCALE_OUTPUT,
@@ -54,7 +49,7 @@ const struct model_arch model_arch_experts[] = {
                  .scale_key = true, .shared = MODEL_SHARED_COUNT}},
     {{"deepseek2-ocr"}, .attn = {.rope = MODEL_ROPE_NEOX, .rope_keys = MODEL_ROPE_KEYS_NONE},
      .experts = {.allowed = true, .own_length = true, .leading = true, .gating_key = true,
-                 .normalize = MODEL_NORMALIZE_KEY, .scale_key = true, .shared = MODEL_SHARED_COUNT}, BARE_QKV},
+                 .normalize = MODEL_NORMALIZE_KEY, .scale_key = true, .shared = MODEL_SHARED_COUNT}, .alias = {BARE_QKV}},
     {{"dots1"}, .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD},
      .experts = {.allowed = true, .own_length = true, .leading = true, .gating_key = true,
                  .normalize = MODEL_NORMALIZE_KEY, .scale_key = true, .shared = MODEL_SHARED_COUNT}},
@@ -89,7 +84,7 @@ const struct model_arch model_arch_experts[] = {
      .ffn.oai = true,
      .alias = {{"ffn_norm.weight", "post_attention_norm.weight"}}},
     {{"minimax-m2"}, .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_FULL},
-     .experts = {.allowed = true, .gating_key = true}, BARE_QKV},
+     .experts = {.allowed = true, .gating_key = true}, .alias = {BARE_QKV}},
     {{"minimax-m3"}, .ffn.oai = true,
      .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .indexed = MODEL_INDEXED_BLOCKS},
      .experts = {.allowed = true, .own_length = true, .leading = true, .gating_key = true,

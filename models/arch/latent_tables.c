@@ -34,7 +34,7 @@ const struct model_arch model_arch_latent[] = {
     {{"hy_v4"}, .residual = MODEL_HYPER, .plan.mixer = MODEL_MLA,
      .attn = {.indexed = MODEL_INDEXED_OPTIONAL, .index_as_heads = true, .gate = MODEL_GATE_SIGMOID},
      .ffn.clamps = MODEL_CLAMPS_INPUT,
-     .experts = {DEEPSEEK_EXPERTS, .gating = MODEL_GATING_SIGMOID}},
+     .experts = {DEEPSEEK_EXPERTS, .gating = MODEL_GATING_SIGMOID}, .alias = {{"attn_output.scale", ""}}},
     {{"mistral4"}, .plan.mixer = MODEL_MLA,
      .attn = {.temperature = MODEL_TEMPERATURE_KEY, .yarn_log = MODEL_YARN_LOG},
      .experts = {DEEPSEEK_EXPERTS}},

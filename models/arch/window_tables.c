@@ -24,7 +24,7 @@ const struct model_arch model_arch_window[] = {
     {{"mimo2"}, .mtp = MODEL_MTP_PLAIN,
      .attn = {.rope = MODEL_ROPE_NEOX, .window = {.rule = MODEL_WINDOW_MARKED, .rope = MODEL_WINDOW_ROPE_OWN}},
      .experts = {.allowed = true, .own_length = true, .by_tensor = true, .gating = MODEL_GATING_SIGMOID},
-     .alias = {{"nextn.shared_head_norm.weight", "layer_output_norm.weight"}}},
+     .alias = {BARE_QKV, {"nextn.shared_head_norm.weight", "layer_output_norm.weight"}}},
     {{"step35"}, .mtp = MODEL_MTP_PLAIN, .ffn.clamps = MODEL_CLAMPS_OUTPUT,
      .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .qk_norm_optional = true,
               .gate = MODEL_GATE_SIGMOID_OPTIONAL, .half_rot = true,
@@ -45,6 +45,7 @@ const struct model_arch model_arch_window[] = {
     {{"plamo3"}, .residual = MODEL_SANDWICH, .ffn.form = MODEL_FFN_FUSED,
      .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD,
               .window = {.rule = MODEL_WINDOW_PERIOD, .period = 8, .rope = MODEL_WINDOW_ROPE_OWN}},
-     .alias = {{"post_attention_norm.weight", "post_attention_norm"}, {"post_ffw_norm.weight", "post_ffw_norm"}}},
+     .alias = {{"post_attention_norm.weight", "post_attention_norm"}, {"post_ffw_norm.weight", "post_ffw_norm"},
+               {"attn_qkv.scale", ""}}},
     {.name = {NULL}},
 };

@@ -6,7 +6,7 @@ struct delta_net {
     uint32_t n_embd, n_taps, n_head_k, n_head, d; /* E, K, KH, H, D */
     uint32_t n_key, n_value, n_qkv;               /* KH D, H D, Q and K and V */
     uint32_t n_qkvz, n_ba, n_each;                /* rows: Q, K, V and Z; 2 H or 0; H or 0 */
-    struct model_linear qkvz; /* by key head: Q, K, and V and Z of its H / KH heads; or */
+    struct model_linear qkvz; /* by key head: Q, K, and V and Z of its H / KH heads; without: */
     struct model_linear qkv, z;
     struct model_linear ba; /* by key head: beta and alpha of its heads; or */
     struct model_linear beta, alpha;
@@ -109,7 +109,7 @@ static void build_parts(const struct model_builder *b, const struct delta_net *d
 {
     const struct model_linear *const linear[] = {&d->qkv, &d->z, &d->beta, &d->alpha};
     const uint32_t size[] = {d->n_qkv, d->n_value, d->n_each, d->n_each};
-    const int first = d->qkvz.weight ? BETA : QKV, last = d->ba.weight ? BETA : PARTS;
+    const int first = d->qkv.weight ? QKV : BETA, last = d->ba.weight ? BETA : PARTS;
     if (first == BETA) split_qkvz(b, d, x, part);
     if (last == BETA) split_ba(b, d, x, part);
     if (first == last) return;

@@ -25,13 +25,13 @@ struct kda {
 
 /* clang-format off */
 static const struct model_tensor_row tensors[] = {
-    {"attn_q",       MODEL_LINEAR, MODEL_REQUIRED, AT(q),      .inputs = AT(n_embd), .outputs = AT(n_inner)},
-    {"attn_k",       MODEL_LINEAR, MODEL_REQUIRED, AT(k),      .inputs = AT(n_embd), .outputs = AT(n_inner)},
-    {"attn_v",       MODEL_LINEAR, MODEL_REQUIRED, AT(v),      .inputs = AT(n_embd), .outputs = AT(n_inner)},
+    {"attn_q",       MODEL_BARE,   MODEL_REQUIRED, AT(q),      .inputs = AT(n_embd), .outputs = AT(n_inner)},
+    {"attn_k",       MODEL_BARE,   MODEL_REQUIRED, AT(k),      .inputs = AT(n_embd), .outputs = AT(n_inner)},
+    {"attn_v",       MODEL_BARE,   MODEL_REQUIRED, AT(v),      .inputs = AT(n_embd), .outputs = AT(n_inner)},
     {"ssm_conv1d_q", MODEL_TAPS,   MODEL_REQUIRED, AT(conv_q), .inputs = AT(n_taps), .depth = AT(n_inner)},
     {"ssm_conv1d_k", MODEL_TAPS,   MODEL_REQUIRED, AT(conv_k), .inputs = AT(n_taps), .depth = AT(n_inner)},
     {"ssm_conv1d_v", MODEL_TAPS,   MODEL_REQUIRED, AT(conv_v), .inputs = AT(n_taps), .depth = AT(n_inner)},
-    {"ssm_beta",     MODEL_LINEAR, MODEL_REQUIRED, AT(beta),   .inputs = AT(n_embd), .outputs = AT(n_head)},
+    {"ssm_beta",     MODEL_BARE,   MODEL_REQUIRED, AT(beta),   .inputs = AT(n_embd), .outputs = AT(n_head)},
     {"ssm_f_a",      MODEL_LINEAR, MODEL_REQUIRED, AT(f_a),    .inputs = AT(n_embd), .outputs = AT(n_f)},
     {"ssm_f_b",      MODEL_LINEAR, MODEL_REQUIRED, AT(f_b),    .inputs = AT(n_f_in), .outputs = AT(n_inner)},
     {"ssm_g_a",      MODEL_LINEAR, MODEL_REQUIRED, AT(g_a),    .inputs = AT(n_embd), .outputs = AT(n_g)},
@@ -39,7 +39,7 @@ static const struct model_tensor_row tensors[] = {
     {"ssm_a",        MODEL_VECTOR, MODEL_REQUIRED, AT(a),      .inputs = AT(a_in),   .outputs = AT(a_out)},
     {"ssm_dt",       MODEL_BIAS,   MODEL_REQUIRED, AT(dt),     .inputs = AT(n_inner)},
     {"ssm_norm",     MODEL_NORM,   MODEL_REQUIRED, AT(norm),   .inputs = AT(d)},
-    {"attn_output",  MODEL_LINEAR, MODEL_REQUIRED, AT(out),    .inputs = AT(n_inner), .outputs = AT(n_embd)},
+    {"attn_output",  MODEL_BARE,   MODEL_REQUIRED, AT(out),    .inputs = AT(n_inner), .outputs = AT(n_embd)},
     {.name = NULL},
 };
 /* clang-format on */

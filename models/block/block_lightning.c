@@ -26,10 +26,10 @@ struct lightning {
 
 /* clang-format off */
 static const struct model_tensor_row tensors[] = {
-    {"attn_qkv",    MODEL_LINEAR, MODEL_REQUIRED, AT(qkv),  .inputs = AT(n_embd),  .outputs = AT(n_qkv)},
+    {"attn_qkv",    MODEL_BARE,   MODEL_REQUIRED, AT(qkv),  .inputs = AT(n_embd),  .outputs = AT(n_qkv)},
     {"attn_gate",   MODEL_LINEAR, MODEL_REQUIRED, AT(gate), .inputs = AT(n_embd),  .outputs = AT(n_inner)},
     {"attn_norm_2", MODEL_NORM,   MODEL_REQUIRED, AT(norm), .inputs = AT(n_inner)},
-    {"attn_output", MODEL_LINEAR, MODEL_REQUIRED, AT(out),  .inputs = AT(n_inner), .outputs = AT(n_embd)},
+    {"attn_output", MODEL_BARE,   MODEL_REQUIRED, AT(out),  .inputs = AT(n_inner), .outputs = AT(n_embd)},
     {.name = NULL},
 };
 /* clang-format on */

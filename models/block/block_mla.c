@@ -85,8 +85,8 @@ static const struct model_tensor_row tensors[] = {
     {"attn_kv_b",      MODEL_LINEAR, MODEL_REQUIRED, AT(both),      .inputs = AT(n_latent),   .outputs = AT(n_both)},
     {"attn_output",    MODEL_LINEAR, MODEL_REQUIRED, AT(out),       .inputs = AT(n_out),      .outputs = AT(n_embd)},
     {"attn_sinks",     MODEL_VECTOR, MODEL_OPTIONAL, AT(sinks),     .inputs = AT(n_head)},
-    {"attn_gate",      MODEL_LINEAR, MODEL_REQUIRED, AT(gate),      .inputs = AT(n_gate),     .outputs = AT(gate_rows)},
-    {"attn_gate",      MODEL_LINEAR, MODEL_OPTIONAL, AT(gate),      .inputs = AT(n_gate_may), .outputs = AT(gate_rows)},
+    {"attn_gate",      MODEL_BARE,   MODEL_REQUIRED, AT(gate),      .inputs = AT(n_gate),     .outputs = AT(gate_rows)},
+    {"attn_gate",      MODEL_BARE,   MODEL_OPTIONAL, AT(gate),      .inputs = AT(n_gate_may), .outputs = AT(gate_rows)},
 #define INDEXER(need, size)                                                                                            \
     {"indexer.attn_q_b", MODEL_LINEAR, need, AT(index_q), .inputs = AT(n_q_latent), .outputs = AT(size.q)},            \
     {"indexer.attn_k",   MODEL_LINEAR, need, AT(index_k), .inputs = AT(n_embd),     .outputs = AT(size.k)},            \
