@@ -218,8 +218,8 @@ static const struct quant_type *type_of(const struct support_model *m, const cha
     return small ? f32 : type;
 }
 
-/* Returns the number of NAME.bias=NUMBER in a list of words, for one layer PREFIX (NAME.bias) or for
- * all; 0 if it is not there. */
+/* Returns the number of NAME.bias=NUMBER in a list of words, for one layer PREFIX (NAME.bias) or
+ * for all; 0 if it is not there. */
 static float shift_of(const char *list, const char *prefix, const char *name)
 {
     char word[80];
