@@ -17,13 +17,13 @@
 
 #include "engine/graph.h"
 
-/* Causal convolution, channel by channel: x[T][C] and taps[K][C] give [T][C]:
- *     out[t][c] = sum over k of x[t - K + 1 + k][c] taps[k][c],
- * where the K - 1 inputs before a span are its state, table[slots][1][K - 1][C]. Fastest if the
- * channels of both are contiguous. */
+/* Convolution, channel by channel: x[T][C] and taps[K][C] give [T][C]:
+ *     out[t][c] = sum over k of x[t + ahead - K + 1 + k][c] taps[k][c],
+ * where the K - 1 inputs before a span are its state, table[slots][1][K - 1][C], and those after it
+ * are left out of the sum. ahead < K; 0: causal. Fastest if the channels of both are contiguous. */
 struct engine_tensor *engine_ssm_conv(struct engine_graph *g, struct engine_tensor *table,
                                       struct engine_tensor *x, struct engine_tensor *taps,
-                                      struct engine_tensor *spans);
+                                      struct engine_tensor *spans, int ahead);
 
 /* Selective scan. table[slots][H][D][N]; x[T][H][D]; dt[T][H]; a[H][N] (Mamba 1) or a[H][1]
  * (Mamba 2); b and c[T][G][N], where H / G consecutive heads share a group; gives [T][H][D]. With

@@ -104,6 +104,7 @@ struct engine_set_kv_q16 {
 union engine_params {
     enum quant_id cast; /* the type */
     int concat;         /* the dimension */
+    int conv_ahead;     /* inputs after a token that ssm_conv reads */
     struct engine_scale scale;
     struct engine_clamp clamp;
     float softcap;           /* the bound */

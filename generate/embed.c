@@ -16,7 +16,9 @@ struct generate_embedder {
     uint32_t n_texts, n_tokens;               /* in it */
     double *sum;                              /* [n_embd]: of rows of the text `current` */
     uint32_t current, n_rows; /* the text whose rows arrive; rows of it that have arrived */
-    float *pooled, *out;      /* [n_seq][n_embd], [n_seq][size] */
+    uint32_t n_pooled;        /* complete rows of the batch */
+    uint32_t *seq;            /* the sequence of each of them: of each text, or of each token */
+    float *pooled, *out;      /* [..][n_embd], [..][size] */
 };
 
 struct generate_embedder *generate_embedder_new(struct model_session *session,
@@ -33,16 +35,19 @@ struct generate_embedder *generate_embedder_new(struct model_session *session,
         e->rank = rank;
         e->rows = rank ? facts->rank_of : pooling;
         e->n_embd = facts->n_embd;
-        e->size = rank ? facts->n_rank : pooling ? facts->n_pooled : facts->n_embd;
+        e->size = rank ? facts->n_rank : facts->n_pooled;
         e->n_seq = model_session_n_seq(session);
         e->n_ctx = model_session_n_ctx(session);
         e->n_batch = model_session_n_batch(session);
-        e->token = calloc(e->n_ctx > e->n_batch ? e->n_ctx : e->n_batch, sizeof *e->token);
+        const size_t tokens = e->n_ctx > e->n_batch ? e->n_ctx : e->n_batch;
+        const size_t rows = e->rows == MODEL_POOL_NONE ? tokens : e->n_seq;
+        e->token = calloc(tokens, sizeof *e->token);
         e->batch = calloc(e->n_seq, sizeof *e->batch);
         e->sum = calloc(e->n_embd, sizeof *e->sum);
-        e->pooled = calloc((size_t)e->n_seq * e->n_embd, sizeof *e->pooled);
-        e->out = calloc((size_t)e->n_seq * e->size, sizeof *e->out);
-        if (e->token && e->batch && e->sum && e->pooled && e->out) return e;
+        e->seq = calloc(rows, sizeof *e->seq);
+        e->pooled = calloc(rows * e->n_embd, sizeof *e->pooled);
+        e->out = calloc(rows * e->size, sizeof *e->out);
+        if (e->token && e->batch && e->sum && e->seq && e->pooled && e->out) return e;
     }
     generate_embedder_free(e);
     return base_null(base_fail(err, BASE_NO_MEMORY, "not enough memory for embeddings"));
@@ -54,6 +59,7 @@ void generate_embedder_free(struct generate_embedder *e)
     free(e->token);
     free(e->batch);
     free(e->sum);
+    free(e->seq);
     free(e->pooled);
     free(e->out);
     free(e);
@@ -80,19 +86,17 @@ static bool is_pooled(const struct generate_embedder *e, size_t i, size_t n)
 static void take_row(struct generate_embedder *e, const float *row)
 {
     const struct generate_embed_text *text = e->batch[e->current];
-    const bool many = e->rows == MODEL_POOL_MEAN || e->rows == MODEL_POOL_NONE;
-    const size_t size = e->n_embd * sizeof *row;
-    float *pooled = e->pooled + (size_t)e->current * e->n_embd;
-    if (e->rows == MODEL_POOL_NONE)
-        memcpy(text->out + (size_t)e->n_rows * e->n_embd, row, size);
-    else if (!many)
-        memcpy(pooled, row, size);
-    else
-        for (uint32_t i = 0; i < e->n_embd; i++)
-            e->sum[i] = (e->n_rows ? e->sum[i] : 0) + (double)row[i];
-    if (++e->n_rows < (many ? text->n : 1)) return;
-    for (uint32_t i = 0; e->rows == MODEL_POOL_MEAN && i < e->n_embd; i++)
-        pooled[i] = (float)(e->sum[i] / (double)text->n);
+    const bool mean = e->rows == MODEL_POOL_MEAN;
+    float *pooled = e->pooled + (size_t)e->n_pooled * e->n_embd;
+    for (uint32_t i = 0; mean && i < e->n_embd; i++)
+        e->sum[i] = (e->n_rows ? e->sum[i] : 0) + (double)row[i];
+    e->n_rows++;
+    const bool last = e->n_rows == (mean || e->rows == MODEL_POOL_NONE ? text->n : 1);
+    if (mean && !last) return;
+    for (uint32_t i = 0; i < e->n_embd; i++)
+        pooled[i] = mean ? (float)(e->sum[i] / (double)text->n) : row[i];
+    e->seq[e->n_pooled++] = e->current;
+    if (!last) return;
     e->current++;
     e->n_rows = 0;
 }
@@ -118,18 +122,20 @@ static void add_text(struct generate_embedder *e, const struct generate_embed_te
 /* Evaluates the texts of the batch. */
 static bool evaluate(struct generate_embedder *e, struct base_error *err)
 {
-    e->current = e->n_rows = 0;
+    e->current = e->n_rows = e->n_pooled = 0;
     for (uint32_t seq = 0; seq < e->n_texts; seq++) {
         const struct generate_embed_text *text = e->batch[seq];
         model_seq_truncate(e->session, seq, 0);
         model_seq_adapt_to(e->session, seq, text->lora, text->ids, text->n);
     }
     if (!model_eval_batch(e->session, e->token, e->n_tokens, take_rows, e, err)) return false;
-    if (e->rows != MODEL_POOL_NONE) {
-        if (!model_session_pool(e->session, e->rank, e->pooled, e->n_texts, e->out, err))
-            return false;
-        for (uint32_t i = 0; i < e->n_texts; i++)
-            memcpy(e->batch[i]->out, e->out + (size_t)i * e->size, e->size * sizeof *e->out);
+    if (!model_session_pool(e->session, e->rank, e->pooled, e->seq, e->n_pooled, e->out, err))
+        return false;
+    const float *from = e->out;
+    for (uint32_t i = 0; i < e->n_texts; i++) {
+        const size_t rows = e->rows == MODEL_POOL_NONE ? e->batch[i]->n : 1;
+        memcpy(e->batch[i]->out, from, rows * e->size * sizeof *from);
+        from += rows * e->size;
     }
     e->n_done += e->n_texts;
     e->n_texts = e->n_tokens = 0;

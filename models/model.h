@@ -244,9 +244,9 @@ uint32_t model_seq_load(struct model_session *s, uint32_t seq, uint32_t least, u
 
 /* Computes what the model makes of n pooled rows [n][n_embd] of hidden states: embeddings
  * [n][n_pooled], or with `rank` scores [n][n_rank], which needs a classifier. Row i is of sequence
- * i: adapters act on it as on that sequence's last token. */
-bool model_session_pool(struct model_session *s, bool rank, const float *rows, uint32_t n,
-                        float *out, struct base_error *err);
+ * seq[i]: adapters act on it as on that sequence's last token. */
+bool model_session_pool(struct model_session *s, bool rank, const float *rows, const uint32_t *seq,
+                        uint32_t n, float *out, struct base_error *err);
 
 /* Returns the number of tokens that the session has evaluated, of all sequences. */
 uint64_t model_session_n_evaluated(const struct model_session *s);

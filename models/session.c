@@ -728,16 +728,16 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
 
 /* ---- Pooled rows ---- */
 
-bool model_session_pool(struct model_session *s, bool rank, const float *rows, uint32_t n,
-                        float *out, struct base_error *err)
+bool model_session_pool(struct model_session *s, bool rank, const float *rows, const uint32_t *seq,
+                        uint32_t n, float *out, struct base_error *err)
 {
     struct model_pool_graph g;
     if (!model_pool_build(&g, s->m, rank, n, err)) return false;
     memcpy(engine_input_data(g.rows), rows, (size_t)n * s->m->params.n_embd * sizeof *rows);
-    for (uint32_t seq = 0; g.adapters && seq < n; seq++)
+    for (uint32_t row = 0; g.adapters && row < n; row++)
         for (uint32_t i = 0; i < model_adapter_count(s->m); i++)
-            ((float *)engine_input_data(g.adapters))[(size_t)i * n + seq] =
-                scale_at(s, seq, s->state.length[seq] - 1, i);
+            ((float *)engine_input_data(g.adapters))[(size_t)i * n + row] =
+                scale_at(s, seq[row], s->state.length[seq[row]] - 1, i);
     const bool ok = engine_graph_run(g.graph, err);
     if (ok) memcpy(out, engine_output_data(g.result), (size_t)engine_tensor_bytes(g.result));
     engine_graph_free(g.graph);

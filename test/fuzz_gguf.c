@@ -15,7 +15,8 @@ static void pool(const struct model *m, struct model_session *s)
         struct base_error err = BASE_ERROR_INIT;
         const uint32_t size = rank ? f->n_rank : f->n_pooled;
         float *row = calloc(f->n_embd, sizeof *row), *out = calloc(size + 1, sizeof *out);
-        if (row && out && size) fuzz_check(model_session_pool(s, rank, row, 1, out, &err), &err);
+        if (row && out && size)
+            fuzz_check(model_session_pool(s, rank, row, &(uint32_t){0}, 1, out, &err), &err);
         free(row);
         free(out);
     }

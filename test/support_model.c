@@ -218,13 +218,17 @@ static const struct quant_type *type_of(const struct support_model *m, const cha
     return small ? f32 : type;
 }
 
-/* Returns the number of NAME.bias=NUMBER in a list of words, 0 if it is not there. */
-static float shift_of(const char *list, const char *name)
+/* Returns the number of NAME.bias=NUMBER in a list of words, for one layer PREFIX (NAME.bias) or
+ * for all; 0 if it is not there. */
+static float shift_of(const char *list, const char *prefix, const char *name)
 {
     char word[80];
-    const int n = snprintf(word, sizeof word, "%s.bias=", name);
-    const char *at = list ? strstr(list, word) : NULL;
-    return at && (at == list || at[-1] == ' ') ? strtof(at + n, NULL) : 0.0f;
+    for (int all = 0; all < 2; all++) {
+        const int n = snprintf(word, sizeof word, "%s%s.bias=", all ? "" : prefix, name);
+        for (const char *at = list; at && (at = strstr(at, word)); at += n)
+            if (at == list || at[-1] == ' ') return strtof(at + n, NULL);
+    }
+    return 0.0f;
 }
 
 static void plan_add(struct plan *plan, const struct model_tensor_row *row, const char *prefix,
@@ -248,7 +252,7 @@ static void plan_add(struct plan *plan, const struct model_tensor_row *row, cons
     if (strcmp(t->name, prefix) == 0) /* a tensor of files that the model ignores */
         snprintf(t->name, sizeof t->name, "%s%s.%s", prefix, row->name, part);
     memcpy(t->values, t->name, sizeof t->values);
-    if (content == BIAS) t->shift = shift_of(plan->m->shift, row->name);
+    if (content == BIAS) t->shift = shift_of(plan->m->shift, prefix, row->name);
     if (content == LONGS) t->shift = (float)plan->m->n_vocab;
     if (content == IDS) { /* different experts for each token id */
         t->ne[1] = plan->m->n_vocab;

@@ -37,7 +37,9 @@ struct support_model {
      * without "ARCH." (keys without this prefix begin with '!'), such as "attention.scale=0.25
      * rope.scaling.type=yarn attention.head_count_kv=2,1 flag=true". */
     const char *with, *keys;
-    const char *shift; /* list of TENSOR.bias=NUMBER: added to all its values, in every layer */
+    /* List of TENSOR.bias=NUMBER, added to all its values in every layer, or
+     * blk.N.TENSOR.bias=NUMBER. */
+    const char *shift;
     enum support_experts experts;
     const char *beside; /* names of further tensors of 8 numbers */
     enum support_tokens tokens;

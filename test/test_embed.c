@@ -254,21 +254,53 @@ static void projections_follow_the_pooling(void **state)
     double x[MAX_SIZE], u[MAX_SIZE], y[MAX_SIZE];
     make_texts(&t);
     open_model(&s, "gemma-embedding", NULL, NULL, plain());
-    float *rows = embed(&s, MODEL_POOL_MEAN, &t, 0, 2, &n);
-    support_session_close(&s);
-    open_model(&s, "gemma-embedding", "dense_2.weight=64 dense_3.weight=48", NULL, plain());
-    float *projected = embed(&s, MODEL_POOL_MEAN, &t, 0, 2, &size);
-    assert_int_equal(size, 48);
-    for (size_t i = 0; i < 2; i++) {
-        for (uint32_t d = 0; d < n; d++) x[d] = (double)rows[i * n + d];
-        product(tensor(&s, "dense_2.weight"), NULL, x, 64, n, u);
-        product(tensor(&s, "dense_3.weight"), NULL, u, 48, 64, y);
-        for (uint32_t d = 0; d < size; d++)
-            assert_true(fabs((double)projected[i * size + d] - y[d]) <= 2e-5);
+    for (int none = 0; none < 2; none++) {
+        const enum model_pooling pooling = none ? MODEL_POOL_NONE : MODEL_POOL_MEAN;
+        open_model(&s, "gemma-embedding", NULL, NULL, plain());
+        float *rows = embed(&s, pooling, &t, 1, 2, &n);
+        support_session_close(&s);
+        open_model(&s, "gemma-embedding", "dense_2.weight=64 dense_3.weight=48", NULL, plain());
+        float *projected = embed(&s, pooling, &t, 1, 2, &size);
+        assert_int_equal(size, 48);
+        for (size_t i = 0; i < (none ? N_CTX + t.n[2] : 2); i++) {
+            for (uint32_t d = 0; d < n; d++) x[d] = (double)rows[i * n + d];
+            product(tensor(&s, "dense_2.weight"), NULL, x, 64, n, u);
+            product(tensor(&s, "dense_3.weight"), NULL, u, 48, 64, y);
+            for (uint32_t d = 0; d < size; d++)
+                assert_true(fabs((double)projected[i * size + d] - y[d]) <= 2e-5);
+        }
+        free(rows);
+        free(projected);
+        support_session_close(&s);
     }
-    free(rows);
-    free(projected);
-    support_session_close(&s);
+}
+
+/* With short convolutions only, a row depends on the tokens that their taps reach: with five layers
+ * of three taps five to each side, or ten before it if the model is causal. */
+static void taps_of_convolutions_reach_to_both_sides(void **state)
+{
+    (void)state;
+    const size_t at = 20;
+    for (int causal = 0; causal < 2; causal++) {
+        struct support_session s;
+        struct texts t;
+        uint32_t size;
+        make_texts(&t);
+        memcpy(t.ids[1], t.ids[2], sizeof t.ids[2]);
+        t.n[1] = t.n[2];
+        t.ids[1][at]++;
+        open_model(&s, "lfm2", NULL,
+                   causal ? "attention.head_count_kv=0 shortconv.l_cache=3"
+                          : "attention.head_count_kv=0 shortconv.l_cache=3 attention.causal=false",
+                   plain());
+        float *rows = embed(&s, MODEL_POOL_NONE, &t, 1, 2, &size);
+        for (size_t k = 0; k < N_CTX; k++)
+            assert_int_equal(
+                !memcmp(rows + k * size, rows + (N_CTX + k) * size, size * sizeof *rows),
+                k < (causal ? at : at - 5) || k > (causal ? at + 10 : at + 5));
+        free(rows);
+        support_session_close(&s);
+    }
 }
 
 static void the_file_names_the_pooling(void **state)
@@ -422,6 +454,7 @@ int main(void)
         cmocka_unit_test(pooling_is_that_of_its_name),
         cmocka_unit_test(classifiers_score_a_row),
         cmocka_unit_test(projections_follow_the_pooling),
+        cmocka_unit_test(taps_of_convolutions_reach_to_both_sides),
         cmocka_unit_test(the_file_names_the_pooling),
         cmocka_unit_test(what_cannot_be_computed_is_an_error),
         cmocka_unit_test(norms_are_those_of_their_codes),

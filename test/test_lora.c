@@ -92,7 +92,8 @@ static float *eval_all(struct rig *r, const int32_t *ids, size_t *n)
     struct support_rows rows = {calloc(N_IDS * size + f->n_rank, sizeof(float)), size};
     float *last = rows.data + (N_IDS - 1) * size;
     if (!model_eval(r->session, ids, N_IDS, MODEL_LOGITS_ALL, support_rows_keep, &rows, &err) ||
-        (f->n_rank && !model_session_pool(r->session, true, last, 1, last + size, &err)))
+        (f->n_rank &&
+         !model_session_pool(r->session, true, last, &(uint32_t){0}, 1, last + size, &err)))
         fail_msg("%s", err.text);
     *n = N_IDS * size + f->n_rank;
     return rows.data;

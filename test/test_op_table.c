@@ -381,7 +381,7 @@ static struct engine_tensor *spans(struct support_rig *rig)
 static struct engine_tensor *case_ssm_conv(struct support_rig *rig)
 {
     return engine_ssm_conv(rig->g, f32(rig, 33, 3, 1, TABLE_SLOTS), f32(rig, 33, TOKENS, 1, 1),
-                           f32(rig, 33, 4, 1, 1), spans(rig));
+                           f32(rig, 33, 4, 1, 1), spans(rig), 1);
 }
 
 static struct engine_tensor *case_ssm_scan(struct support_rig *rig)

@@ -136,6 +136,12 @@ static void check(const char *name, support_build build, support_want want)
 
 /* ---- ssm_conv ---- */
 
+/* Inputs after a token: some cases have none, some half of the taps, some all but one. */
+static int ahead_of(const struct arg *arg, int64_t taps)
+{
+    return (int)(arg->heads * arg->tokens % 3 * (taps - 1) / 2);
+}
+
 static struct engine_tensor *build_conv(struct support_rig *rig, const void *user)
 {
     const struct arg *arg = user;
@@ -144,7 +150,9 @@ static struct engine_tensor *build_conv(struct support_rig *rig, const void *use
     source(rig, arg, 1, QUANT_F32, channels, all_tokens(arg), 1, 1);
     source(rig, arg, 2, arg->wide ? QUANT_F16 : QUANT_F32, channels, taps, 1, 1);
     return part(rig, arg,
-                engine_ssm_conv(rig->g, slots, rig->in[1], rig->in[2], spans_of(rig, arg)), slots);
+                engine_ssm_conv(rig->g, slots, rig->in[1], rig->in[2], spans_of(rig, arg),
+                                ahead_of(arg, taps)),
+                slots);
 }
 
 /* Channel c of input i, counted from the K - 1 inputs before the span. */
@@ -167,9 +175,10 @@ static double want_conv(const struct support_rig *rig, const struct engine_tenso
         return s < 0 ? unchanged(rig, 0, i) : conv_input(rig, arg, s, arg->tokens + s + i[1], i[0]);
     }
     const struct place p = place_of(arg, (const int64_t[]){0, 0, i[1]});
-    for (int64_t k = 0; k < rig->in[2]->ne[1]; k++)
-        sum += conv_input(rig, arg, p.s, p.t - first_of(arg, p.s) + k, i[0]) *
-               support_at(rig->in[2], i[0], k, 0, 0);
+    const int64_t taps = rig->in[2]->ne[1], n = taps - 1 + arg->tokens + p.s; /* inputs */
+    const int64_t from = p.t - first_of(arg, p.s) + ahead_of(arg, taps);
+    for (int64_t k = 0; k < taps && from + k < n; k++)
+        sum += conv_input(rig, arg, p.s, from + k, i[0]) * support_at(rig->in[2], i[0], k, 0, 0);
     return sum;
 }
 

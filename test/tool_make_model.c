@@ -10,7 +10,7 @@
 static const char usage[] =
     "usage: tool_make_model OUT.gguf [arch=NAME] [preset=1b] [type=Q4_K]\n"
     "    [finer=Q6_K] [tokens=bpe|spm|none] [with='TENSOR.bias ...'] [keys='KEY=VALUE ...']\n"
-    "    [shift='TENSOR.bias=NUMBER ...']\n"
+    "    [shift='[blk.N.]TENSOR.bias=NUMBER ...']\n"
     "    [beside='TENSOR ...'] [experts_as=one|reversed]\n"
     "    [seed layers embd heads kv_heads head_dim ff vocab ctx window experts experts_used rows\n"
     "    tied fused biases]=NUMBER\n"

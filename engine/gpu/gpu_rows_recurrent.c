@@ -17,9 +17,11 @@ static bool supports(const struct engine_tensor *node, int spans)
 static void start(struct engine_gpu *gpu, enum engine_gpu_kernel kernel,
                   const struct engine_tensor *node, int table, int spans, uint32_t blocks)
 {
-    struct engine_gpu_recurrent arguments = {.out = engine_gpu_tensor_of(node),
-                                             .table = engine_gpu_tensor_of(node->src[table]),
-                                             .spans = engine_gpu_tensor_of(node->src[spans])};
+    struct engine_gpu_recurrent arguments = {
+        .out = engine_gpu_tensor_of(node),
+        .table = engine_gpu_tensor_of(node->src[table]),
+        .spans = engine_gpu_tensor_of(node->src[spans]),
+        .ahead = kernel == ENGINE_GPU_KERNEL_SSM_CONV ? node->params.conv_ahead : 0};
     for (int i = 0, n = 0; i < spans; i++)
         if (i != table) arguments.source[n++] = engine_gpu_tensor_of(node->src[i]);
     engine_gpu_start(gpu, kernel, blocks, &arguments);

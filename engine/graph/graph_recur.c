@@ -42,6 +42,7 @@ static bool ssm_conv_shape(struct engine_tensor *dst, struct base_error *err)
     const struct engine_tensor *taps = dst->src[ENGINE_CONV_TAPS];
     if (!has_shape(x, x->ne[0], x->ne[1], 1, 1) || !has_shape(taps, x->ne[0], taps->ne[1], 1, 1) ||
         !has_shape(table, x->ne[0], taps->ne[1] - 1, 1, table->ne[3]) || !is_table(table) ||
+        dst->params.conv_ahead < 0 || dst->params.conv_ahead >= taps->ne[1] ||
         !spans_fit(dst->src[ENGINE_CONV_SPANS]))
         return engine_shape_fail(dst, err, "shapes do not fit");
     engine_dst_shape(dst, QUANT_F32, x->ne[0], x->ne[1], 1, 1);
@@ -53,9 +54,11 @@ const struct engine_op engine_op_ssm_conv = {"ssm_conv", .n_src = 4, .shape = ss
 
 struct engine_tensor *engine_ssm_conv(struct engine_graph *g, struct engine_tensor *table,
                                       struct engine_tensor *x, struct engine_tensor *taps,
-                                      struct engine_tensor *spans)
+                                      struct engine_tensor *spans, int ahead)
 {
-    return ENGINE_NODE(g, &engine_op_ssm_conv, table, x, taps, spans);
+    return engine_graph_node(g, &engine_op_ssm_conv,
+                             (struct engine_tensor *[]){table, x, taps, spans}, 4,
+                             &(union engine_params){.conv_ahead = ahead});
 }
 
 /* ---- ssm_scan ---- */

@@ -137,7 +137,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     build_parts(b, d, x, part);
 
     struct engine_tensor *qkv =
-        engine_unary(b->g, model_convolve(b, part[QKV], d->conv), ENGINE_SILU);
+        engine_unary(b->g, model_convolve(b, part[QKV], d->conv, 0), ENGINE_SILU);
     struct engine_tensor *q = model_named(b, build_keys(b, d, qkv, 0), "q");
     struct engine_tensor *k = model_named(b, build_keys(b, d, qkv, d->n_key), "k");
     struct engine_tensor *v =

@@ -134,7 +134,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     if (a->n_g_in) fg[1] = model_linear(b, &a->g_b, fg[1]);
 
     struct engine_tensor *taps = join(b, a->conv_q, a->conv_k, a->conv_v);
-    struct engine_tensor *qkv = model_convolve(b, join(b, part[0], part[1], part[2]), taps);
+    struct engine_tensor *qkv = model_convolve(b, join(b, part[0], part[1], part[2]), taps, 0);
     qkv = engine_unary(b->g, qkv, ENGINE_SILU);
     struct engine_tensor *q = model_named(b, unit(b, heads(b, a, qkv, 0)), "q");
     struct engine_tensor *k = model_named(b, unit(b, heads(b, a, qkv, 1)), "k");

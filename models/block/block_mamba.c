@@ -102,7 +102,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     const bool dt_last = b->params->arch->mamba.heads;
     struct engine_tensor *in = model_named(b, model_linear(b, &m->in, x), "mamba_in");
     struct engine_tensor *gate = split(b, m, in, &x);
-    x = model_convolve(b, x, m->conv);
+    x = model_convolve(b, x, m->conv, 0);
     if (m->conv_bias) x = engine_add(b->g, x, m->conv_bias);
     x = engine_unary(b->g, x, ENGINE_SILU);
 

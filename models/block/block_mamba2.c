@@ -74,7 +74,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     const int64_t size = m->n_inner / m->n_head, n = m->n_state, groups = m->n_group;
     struct engine_tensor *in = model_named(b, model_linear(b, &m->in, x), "mamba_in");
     struct engine_tensor *xbc = engine_cols(b->g, in, m->n_inner, m->n_conv);
-    xbc = model_convolve(b, xbc, m->conv);
+    xbc = model_convolve(b, xbc, m->conv, 0);
     if (m->conv_bias) xbc = engine_add(b->g, xbc, m->conv_bias);
     xbc = engine_unary(b->g, xbc, ENGINE_SILU);
     x = heads_of(b, xbc, 0, heads, size);

@@ -32,16 +32,17 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     return true;
 }
 
-/* out(C * convolution(B * x)) */
+/* out(C * convolution(B * x)); where tokens attend to later ones, taps are around a token. */
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct short_conv *c = self;
     const int64_t embd = c->n_embd;
+    const int ahead = b->params->bidirectional ? (int)(c->n_taps - 1) / 2 : 0;
     x = model_named(b, model_linear(b, &c->in, x), "conv_bcx");
     struct engine_tensor *gate_in = engine_cols(b->g, x, 0, embd);
     struct engine_tensor *gate_out = engine_cols(b->g, x, embd, embd);
     x = engine_mul(b->g, gate_in, engine_cols(b->g, x, 2 * embd, embd));
-    x = engine_mul(b->g, gate_out, model_convolve(b, x, c->conv));
+    x = engine_mul(b->g, gate_out, model_convolve(b, x, c->conv, ahead));
     return model_named(b, model_linear(b, &c->out, x), "conv_out");
 }
 

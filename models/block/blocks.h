@@ -189,11 +189,12 @@ void model_adapters_refuse(const struct model_builder *b, const struct engine_te
 
 /* ---- Other parts ---- */
 
-/* Builds a causal convolution of each channel: x [T][C] and taps [K][C] to [T][C]. The layer's
- * convolution state precedes each span of tokens and becomes the last K - 1 rows of the span. */
+/* Builds a convolution of each channel: x [T][C] and taps [K][C] to [T][C]. The last tap is that of
+ * the row `ahead` after a token (0: causal). The layer's convolution state precedes each span of
+ * tokens and becomes the last K - 1 rows of the span. */
 struct engine_tensor *model_convolve(struct model_builder *b, struct engine_tensor *x,
-                                     struct engine_tensor *taps);
-/* As model_convolve, with the state of what changes the layer's input. */
+                                     struct engine_tensor *taps, int ahead);
+/* As model_convolve, causal, with the state of what changes the layer's input. */
 struct engine_tensor *model_convolve_front(struct model_builder *b, struct engine_tensor *x,
                                            struct engine_tensor *taps);
 /* Returns the layer's recurrent states [slots][H][rows][cols]. An op of engine/graph_recurrent.h

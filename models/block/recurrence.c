@@ -9,16 +9,16 @@ static struct model_recurrent_layer *layer_of(const struct model_builder *b)
 }
 
 struct engine_tensor *model_convolve(struct model_builder *b, struct engine_tensor *x,
-                                     struct engine_tensor *taps)
+                                     struct engine_tensor *taps, int ahead)
 {
-    x = engine_ssm_conv(b->g, &layer_of(b)->conv, x, taps, b->inputs.spans);
+    x = engine_ssm_conv(b->g, &layer_of(b)->conv, x, taps, b->inputs.spans, ahead);
     return b->written[0] = model_named(b, x, "conv");
 }
 
 struct engine_tensor *model_convolve_front(struct model_builder *b, struct engine_tensor *x,
                                            struct engine_tensor *taps)
 {
-    x = engine_ssm_conv(b->g, &layer_of(b)->front, x, taps, b->inputs.spans);
+    x = engine_ssm_conv(b->g, &layer_of(b)->front, x, taps, b->inputs.spans, 0);
     return model_named(b, x, "front_conv");
 }
 
@@ -36,7 +36,7 @@ struct engine_tensor *model_shift(struct model_builder *b, bool network, struct 
         b->shift_taps = engine_concat(b->g, engine_clamp(b->g, row, 1.0f, 1.0f),
                                       engine_clamp(b->g, row, -1.0f, -1.0f), 1);
     }
-    x = engine_ssm_conv(b->g, table, x, b->shift_taps, b->inputs.spans);
+    x = engine_ssm_conv(b->g, table, x, b->shift_taps, b->inputs.spans, 0);
     return b->written[0] = model_named(b, x, network ? "network_shift" : "shift");
 }
 

@@ -8,7 +8,8 @@
  * engine/cpu/isa/vec.h (dot: lanes); every other operation is rounded once; fmaf(a, b, c) = a b +
  * c:
  *
- *     ssm_conv     from +0, ascending k: acc = fmaf(x[t + k], w[k], acc)
+ *     ssm_conv     from +0, ascending k: acc = fmaf(x[t + ahead + k], w[k], acc), without those past
+ *                  the span
  *
  *     ssm_scan     d = softplus(dt)
  *                  state = state * exp(d * a); with one a per head fmaf(state, exp(d * a), 0)
@@ -198,14 +199,16 @@ static const float *conv_input(const struct conv_unit *u, int64_t i)
                              engine_scratch_buffer(u->task, UNIT_CHANNELS, 0));
 }
 
-static void conv_token(const struct conv_unit *u, int64_t t, float *out)
+/* Computes the token of the span whose first tap is that of input `from`. */
+static void conv_token(const struct conv_unit *u, int64_t from, float *out)
 {
+    const int64_t taps_left = u->table->ne[1] + u->span.count - from;
     memset(out, 0, (size_t)u->n * sizeof *out);
-    for (int64_t k = 0; k < u->taps->ne[1]; k++) {
+    for (int64_t k = 0; k < engine_min(u->taps->ne[1], taps_left); k++) {
         const struct engine_piece tap = {.i1 = k, .first = u->first, .n = u->n};
         const float *taps = engine_piece_load(u->task->cpu, u->taps, &tap,
                                               engine_scratch_buffer(u->task, UNIT_CHANNELS, 1));
-        u->task->cpu->vec.mul_add(u->n, conv_input(u, t + k), taps, out);
+        u->task->cpu->vec.mul_add(u->n, conv_input(u, from + k), taps, out);
     }
 }
 
@@ -233,7 +236,8 @@ static void ssm_conv_run(const struct engine_task *task, struct engine_tensor *d
         }
         u.past = data + u.span.from * kept * channels + u.first;
         u.after = data + u.span.to * kept * channels + u.first;
-        for (int64_t t = 0; t < u.span.count; t++) conv_token(&u, t, out + t * channels);
+        for (int64_t t = 0; t < u.span.count; t++)
+            conv_token(&u, t + dst->params.conv_ahead, out + t * channels);
         for (int64_t i = 0; i < kept; i++)
             memmove(u.after + i * channels, conv_input(&u, u.span.count + i),
                     (size_t)u.n * sizeof(float));

@@ -121,6 +121,7 @@ struct engine_gpu_expert_sum {
  * wkv6; for a thread for each channel of ssm_conv; each time the number of spans. */
 struct engine_gpu_recurrent {
     struct engine_gpu_tensor out, table, spans, source[6];
+    int64_t ahead; /* inputs after a token that ssm_conv reads */
 };
 
 /* engine_gpu_mul_mat_transposed: out[T][E] = sums of the rows of w[F][E], times x[T][F], of which

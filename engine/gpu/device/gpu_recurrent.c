@@ -230,8 +230,9 @@ GPU_KERNEL(engine_gpu_ssm_conv, engine_gpu_recurrent)
     float *after = (float *)(void *)p.table.data + span.to * kept * channels + channel;
     for (int64_t t = 0; t < span.count; t++) {
         float sum = span.has_slots ? 0.0f : v_of_bits(0x7fc00000);
-        for (int64_t k = 0; span.has_slots && k < p.source[1].ne[1]; k++)
-            sum = fmaf(conv_input(&p, &span, channel, t + k),
+        const int64_t from = t + p.ahead, left = kept + span.count - from;
+        for (int64_t k = 0; span.has_slots && k < p.source[1].ne[1] && k < left; k++)
+            sum = fmaf(conv_input(&p, &span, channel, from + k),
                        element(row_of(&p.source[1], k, 0), channel), sum);
         out[t * channels] = sum;
     }
