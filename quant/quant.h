@@ -5,10 +5,10 @@
  * threads, allocates nothing, and reads no files. Called by gguf/ (names and sizes) and engine/
  * (everything).
  *
- * A type is a pair of files: q4_0.h has the block struct, a drawing of its bits and what kernels
- * inline; q4_0.c has the scalar kernels, which are the specification, the encoder, and one const
- * row. The kernels of an instruction set are in its folder: quant/x86/q4_0_x86.c. Those of ARM are
- * inlined with functions of a type: quant/arm/.
+ * A type is a header and a row: q4_k.h has the block struct, a drawing of its bits and what kernels
+ * inline; the file of its family, k_types.c, has the scalar kernels, which are the specification,
+ * the encoder, and one const row. The kernels of an instruction set are in its folder:
+ * quant/x86/q4_k_x86.c. Those of ARM are inlined with functions of a type: quant/arm/.
  *
  * ---- Canonical arithmetic (scalar is the specification; every kernel gives the same bits) ----
  *

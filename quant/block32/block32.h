@@ -265,5 +265,10 @@ QUANT_INLINE void quant_unpack32(struct quant_form32 form, int64_t first, int64_
                .unpack = NAME##_unpack,                                                            \
                .panel = &NAME##_panel,                                                             \
                .gemv = NAME##_gemv}
+/* Defines the scalar kernels and the row of a type. */
+#define QUANT_BLOCK32_TYPE(NAME, ID)                                                               \
+    QUANT_BLOCK32_KERNELS(NAME)                                                                    \
+    const struct quant_type quant_type_##NAME = {                                                  \
+        .name = #ID, .id = QUANT_##ID, QUANT_BLOCK32_MEMBERS(NAME)};
 
 #endif

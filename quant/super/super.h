@@ -172,15 +172,19 @@ QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
     }
 
 /* Members of struct quant_type. */
-#define SUPER_MEMBERS(NAME)      SUPER_MEMBERS_OF(NAME, NAME##_encode)
-#define SUPER_MEMBERS_READ(NAME) SUPER_MEMBERS_OF(NAME, NULL) /* of a type that is only read */
-#define SUPER_MEMBERS_OF(NAME, ENCODE)                                                             \
+#define SUPER_MEMBERS(NAME)                                                                        \
     .block_len = SUPER_LEN, .block_bytes = sizeof(struct NAME##_block), .act = &quant_act_q8_256,  \
     .dot = NAME##_dot,                                                                             \
     .scalar = {.decode = NAME##_decode,                                                            \
-               .encode = (ENCODE),                                                                 \
+               .encode = NAME##_encode,                                                            \
                .unpack = NAME##_unpack,                                                            \
                .panel = &NAME##_layout.panel,                                                      \
                .gemv = NAME##_gemv}
+
+/* Defines the scalar kernels and the row of a type. */
+#define SUPER_TYPE(NAME, ID)                                                                       \
+    SUPER_KERNELS(NAME)                                                                            \
+    const struct quant_type quant_type_##NAME = {                                                  \
+        .name = #ID, .id = QUANT_##ID, SUPER_MEMBERS(NAME)};
 
 #endif

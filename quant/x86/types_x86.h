@@ -1,6 +1,6 @@
 /* quant/x86/types_x86.h: private to quant/x86/: the kernels of types and activation forms for
- * x86-64, by level. Each array is in the file of its type, q4_k_x86.c; a row without kernels is
- * that of a level that has its parent's. */
+ * x86-64, by level. Each array is in the file of its type, q4_k_x86.c, or family,
+ * grid_types_x86.c; a row without kernels is that of a level that has its parent's. */
 #ifndef QUANT_X86_TYPES_X86_H
 #define QUANT_X86_TYPES_X86_H
 
