@@ -82,8 +82,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, model_linear(b, &a->out, x), "lightning_out");
 }
 
-const struct model_block model_block_lightning = {.name = "lightning attention",
-                                                  .size = sizeof(struct lightning),
-                                                  .read = read,
-                                                  .tensors = tensors,
-                                                  .build = build};
+MODEL_BLOCK(lightning, "lightning attention")

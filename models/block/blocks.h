@@ -63,6 +63,14 @@ struct model_block {
     struct engine_tensor *(*build)(struct model_builder *b, void *self, struct engine_tensor *x);
 };
 
+/* Defines model_block_NAME from the functions and rows of its file. */
+#define MODEL_BLOCK(NAME, TITLE)                                                                   \
+    const struct model_block model_block_##NAME = {.name = (TITLE),                                \
+                                                   .size = sizeof(struct NAME),                    \
+                                                   .read = read,                                   \
+                                                   .tensors = tensors,                             \
+                                                   .build = build};
+
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
     model_block_linear, model_block_altup, model_block_per_layer, model_block_mla,
     model_block_short_conv, model_block_delta_net, model_block_kda, model_block_lightning,
