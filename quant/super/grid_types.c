@@ -29,7 +29,7 @@ static void iq2_xxs_pack(const struct quant_grid_fit *fit, struct iq2_xxs_block 
 }
 
 SUPER_GRID_ENCODE(iq2_xxs)
-SUPER_TYPE(iq2_xxs, IQ2_XXS)
+QUANT_SUPER_TYPE(iq2_xxs, IQ2_XXS)
 
 static const struct quant_grid_form iq2_xs_form = {
     QUANT_GRID_IQ2, .n_entries = 512, .grid8 = quant_grid_iq2_xs, .signs = QUANT_GRID_SIGNS_EVEN,
@@ -48,7 +48,7 @@ static void iq2_xs_pack(const struct quant_grid_fit *fit, struct iq2_xs_block *o
 }
 
 SUPER_GRID_ENCODE(iq2_xs)
-SUPER_TYPE(iq2_xs, IQ2_XS)
+QUANT_SUPER_TYPE(iq2_xs, IQ2_XS)
 
 static const struct quant_grid_form iq2_s_form = {
     QUANT_GRID_IQ2, .n_entries = 1024, .grid8 = quant_grid_iq2_s, .signs = QUANT_GRID_SIGNS_FREE,
@@ -68,7 +68,7 @@ static void iq2_s_pack(const struct quant_grid_fit *fit, struct iq2_s_block *out
 }
 
 SUPER_GRID_ENCODE(iq2_s)
-SUPER_TYPE(iq2_s, IQ2_S)
+QUANT_SUPER_TYPE(iq2_s, IQ2_S)
 
 static const struct quant_grid_form iq3_xxs_form = {
     QUANT_GRID_IQ3,
@@ -92,7 +92,7 @@ static void iq3_xxs_pack(const struct quant_grid_fit *fit, struct iq3_xxs_block 
 }
 
 SUPER_GRID_ENCODE(iq3_xxs)
-SUPER_TYPE(iq3_xxs, IQ3_XXS)
+QUANT_SUPER_TYPE(iq3_xxs, IQ3_XXS)
 
 static const struct quant_grid_form iq3_s_form = {
     QUANT_GRID_IQ3,
@@ -116,7 +116,7 @@ static void iq3_s_pack(const struct quant_grid_fit *fit, struct iq3_s_block *out
 }
 
 SUPER_GRID_ENCODE(iq3_s)
-SUPER_TYPE(iq3_s, IQ3_S)
+QUANT_SUPER_TYPE(iq3_s, IQ3_S)
 
 static const struct quant_grid_form iq1_s_form = {
     QUANT_GRID_IQ1,
@@ -139,7 +139,7 @@ static void iq1_s_pack(const struct quant_grid_fit *fit, struct iq1_s_block *out
 }
 
 SUPER_GRID_ENCODE(iq1_s)
-SUPER_TYPE(iq1_s, IQ1_S)
+QUANT_SUPER_TYPE(iq1_s, IQ1_S)
 
 static const struct quant_grid_form iq1_m_form = {
     QUANT_GRID_IQ1,
@@ -163,4 +163,4 @@ static void iq1_m_pack(const struct quant_grid_fit *fit, struct iq1_m_block *out
 }
 
 SUPER_GRID_ENCODE(iq1_m)
-SUPER_TYPE(iq1_m, IQ1_M)
+QUANT_SUPER_TYPE(iq1_m, IQ1_M)

@@ -25,7 +25,7 @@ static void q2_k_pack(const struct quant_fit_super *fit, void *block)
 }
 
 SUPER_FIT_ENCODE(q2_k, .minima = &q2_k_fit)
-SUPER_TYPE(q2_k, Q2_K)
+QUANT_SUPER_TYPE(q2_k, Q2_K)
 
 static void q3_k_pack(const struct quant_fit_super *fit, void *block)
 {
@@ -45,7 +45,7 @@ static void q3_k_pack(const struct quant_fit_super *fit, void *block)
 static const struct quant_fit_grid q3_k_grid = {
     .low = -4, .high = 3, .n_trials = 7, .first = -0.9f, .step = 0.3f};
 SUPER_FIT_ENCODE(q3_k, .grid = &q3_k_grid, .min_scale = -32)
-SUPER_TYPE(q3_k, Q3_K)
+QUANT_SUPER_TYPE(q3_k, Q3_K)
 
 static const struct quant_fit_min_form q4_k_fit = {QUANT_FIT_BOUNDED, .max_code = 15,
                                                    .max_scale = 63};
@@ -63,7 +63,7 @@ static void q4_k_pack(const struct quant_fit_super *fit, void *block)
 }
 
 SUPER_FIT_ENCODE(q4_k, .minima = &q4_k_fit)
-SUPER_TYPE(q4_k, Q4_K)
+QUANT_SUPER_TYPE(q4_k, Q4_K)
 
 static const struct quant_fit_min_form q5_k_fit = {QUANT_FIT_BOUNDED, .max_code = 31,
                                                    .max_scale = 63};
@@ -82,7 +82,7 @@ static void q5_k_pack(const struct quant_fit_super *fit, void *block)
 }
 
 SUPER_FIT_ENCODE(q5_k, .minima = &q5_k_fit)
-SUPER_TYPE(q5_k, Q5_K)
+QUANT_SUPER_TYPE(q5_k, Q5_K)
 
 static void q6_k_pack(const struct quant_fit_super *fit, void *block)
 {
@@ -99,7 +99,7 @@ static void q6_k_pack(const struct quant_fit_super *fit, void *block)
 static const struct quant_fit_grid q6_k_grid = {
     .low = -32, .high = 31, .n_trials = 7, .first = -0.9f, .step = 0.3f};
 SUPER_FIT_ENCODE(q6_k, .grid = &q6_k_grid, .min_scale = -128)
-SUPER_TYPE(q6_k, Q6_K)
+QUANT_SUPER_TYPE(q6_k, Q6_K)
 
 static void q8_k_encode(const struct quant_search *search, int64_t k, const float *in,
                         const float *importance, void *row)
@@ -122,7 +122,7 @@ static void q8_k_encode(const struct quant_search *search, int64_t k, const floa
     }
 }
 
-SUPER_TYPE(q8_k, Q8_K)
+QUANT_SUPER_TYPE(q8_k, Q8_K)
 
 static void iq4_xs_pack(const struct quant_fit_super *fit, void *block)
 {
@@ -140,7 +140,7 @@ static void iq4_xs_pack(const struct quant_fit_super *fit, void *block)
 }
 
 SUPER_FIT_ENCODE(iq4_xs, .grid = &quant_fit_iq4, .min_scale = -32)
-SUPER_TYPE(iq4_xs, IQ4_XS)
+QUANT_SUPER_TYPE(iq4_xs, IQ4_XS)
 
 /* The smallest byte with the given n digits, which are codes `stride` elements apart. */
 QUANT_INLINE uint8_t byte_of(const uint8_t *code, int n, int stride)
@@ -166,7 +166,7 @@ static void tq1_0_encode(const struct quant_search *search, int64_t k, const flo
                      tq1_0_pack, k, in, importance, row);
 }
 
-SUPER_TYPE(tq1_0, TQ1_0)
+QUANT_SUPER_TYPE(tq1_0, TQ1_0)
 
 QUANT_INLINE void tq2_0_pack(const uint8_t *code, uint16_t d, uint8_t *block)
 {
@@ -183,4 +183,4 @@ static void tq2_0_encode(const struct quant_search *search, int64_t k, const flo
                      tq2_0_pack, k, in, importance, row);
 }
 
-SUPER_TYPE(tq2_0, TQ2_0)
+QUANT_SUPER_TYPE(tq2_0, TQ2_0)

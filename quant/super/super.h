@@ -182,7 +182,7 @@ QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
                .gemv = NAME##_gemv}
 
 /* Defines the scalar kernels and the row of a type. */
-#define SUPER_TYPE(NAME, ID)                                                                       \
+#define QUANT_SUPER_TYPE(NAME, ID)                                                                 \
     SUPER_KERNELS(NAME)                                                                            \
     const struct quant_type quant_type_##NAME = {                                                  \
         .name = #ID, .id = QUANT_##ID, SUPER_MEMBERS(NAME)};
