@@ -47,6 +47,14 @@ void engine_pieces_map(const struct engine_task *task, struct engine_tensor *dst
                        void (*f)(const struct engine_vec *vec, const union engine_params *params,
                                  int64_t n, const float *x, float *out));
 
+/* Defines the row of an op that runs f on pieces. */
+#define ENGINE_CPU_PIECES_OP(name, f)                                                              \
+    static void name##_run(const struct engine_task *task, struct engine_tensor *dst)              \
+    {                                                                                              \
+        engine_pieces_map(task, dst, f);                                                           \
+    }                                                                                              \
+    ENGINE_CPU_ROWS_OP(name, engine_scratch_pieces, name##_run);
+
 /* The scratch size for n_buffers buffers of `floats` floats per worker, and this worker's buffer
  * i. */
 int64_t engine_scratch_bytes(int n_threads, int n_buffers, int64_t floats);
