@@ -175,17 +175,10 @@ struct base_output *gguf_writer_output(struct gguf_writer *w);
 
 /* Metadata; the first error sticks in the writer, and gguf_writer_begin reports it. */
 void gguf_writer_u32(struct gguf_writer *w, const char *key, uint32_t value);
-void gguf_writer_u64(struct gguf_writer *w, const char *key, uint64_t value);
-void gguf_writer_i32(struct gguf_writer *w, const char *key, int32_t value);
-void gguf_writer_f32(struct gguf_writer *w, const char *key, float value);
-void gguf_writer_bool(struct gguf_writer *w, const char *key, bool value);
 void gguf_writer_str(struct gguf_writer *w, const char *key, const char *bytes, uint64_t size);
 void gguf_writer_str_array(struct gguf_writer *w, const char *key, const struct gguf_str *items,
                            uint64_t count);
-/* Numbers in memory order: `items` is `count` values of `item`. */
-void gguf_writer_array(struct gguf_writer *w, const char *key, enum gguf_kind item,
-                       const void *items, uint64_t count);
-/* A key of another file, unchanged. Writing the same key again replaces it. */
+/* Any value, as a file has it. Writing the same key again replaces it. */
 void gguf_writer_copy_kv(struct gguf_writer *w, const struct gguf_kv *kv);
 
 /* Makes the file begin with the first four bytes of another one. */

@@ -1,4 +1,5 @@
 /* test/support_model.c: see test/support_model.h. */
+#include "test/support_gguf.h"
 #include "test/support_model.h"
 #include "test/support_row.h"
 

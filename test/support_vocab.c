@@ -1,4 +1,5 @@
 /* test/support_vocab.c: small vocabularies. See test/support_vocab.h. */
+#include "test/support_gguf.h"
 #include "test/support_vocab.h"
 #include "base/utf8.h"
 #include "test/support.h"
