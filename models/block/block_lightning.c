@@ -9,7 +9,6 @@
  * It is a selective scan whose step is 1. */
 #include "base/elementary.h"
 #include "models/block/blocks.h"
-#include <math.h>
 
 enum { MAX_HEADS = 512 };
 
