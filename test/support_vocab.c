@@ -1,8 +1,8 @@
 /* test/support_vocab.c: small vocabularies. See test/support_vocab.h. */
-#include "test/support_gguf.h"
 #include "test/support_vocab.h"
 #include "base/utf8.h"
 #include "test/support.h"
+#include "test/support_gguf.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -147,8 +147,8 @@ static void put_scales(const uint8_t *high, const uint8_t *low, int r, uint8_t t
 
 /* ---- Types ---- */
 
-/* The head of NAME_separate, which copies row r of a group to a block; its body follows. `from`: the
- * group, with these fields. */
+/* The head of NAME_separate, which copies row r of a group to a block; its body follows. `from`:
+ * the group, with these fields. */
 #define SEPARATE(NAME, ...)                                                                        \
     struct NAME##_group {                                                                          \
         __VA_ARGS__                                                                                \
