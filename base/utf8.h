@@ -1,6 +1,5 @@
 /* base/utf8.h: UTF-8 decoding and encoding, and characters, shared by several rooms. */
-#ifndef BASE_UTF8_H
-#define BASE_UTF8_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ static inline const char *base_find_last(const char *text, char byte, size_t siz
         if (text[--size] == byte) return text + size;
     return NULL;
 }
-
-#endif

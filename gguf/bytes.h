@@ -1,8 +1,7 @@
 /* gguf/bytes.h: little-endian numbers at any address. A GGUF file aligns tensor data only, so these
  * functions read and write every number of the header. The program runs on little-endian
  * processors only (cpu_check). Private to gguf/. */
-#ifndef GGUF_BYTES_H
-#define GGUF_BYTES_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -19,5 +18,3 @@ GGUF_LOAD(u32, uint32_t)
 GGUF_LOAD(u64, uint64_t)
 GGUF_LOAD(f32, float)
 GGUF_LOAD(f64, double)
-
-#endif

@@ -6,8 +6,7 @@
  * vocabularies), compute with tensors or print. Every count, length, offset and type is checked
  * against the size of the file, and every error is BASE_MODEL with the byte offset and the key's or
  * tensor's name. */
-#ifndef GGUF_GGUF_H
-#define GGUF_GGUF_H
+#pragma once
 
 #include "base/error.h"
 #include "base/output.h"
@@ -216,5 +215,3 @@ bool gguf_writer_copy_data(struct gguf_writer *w, const struct gguf_file *file,
                            const struct gguf_tensor *t, struct base_error *err);
 /* Checks that all declared data was written, closes the output and renames it. */
 bool gguf_writer_end(struct gguf_writer *w, struct base_error *err);
-
-#endif

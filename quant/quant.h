@@ -55,8 +55,7 @@
  *   subnormal become zero of the same sign (results judged after rounding as if the exponent had
  *   no bound), rounding to nearest even for any state of the control register. Then the same
  *   tree. */
-#ifndef QUANT_QUANT_H
-#define QUANT_QUANT_H
+#pragma once
 
 #include "base/cpu.h"
 #include <stdbool.h>
@@ -415,5 +414,3 @@ float quant_f16_to_f32(uint16_t h); /* NaN keeps its payload, made quiet */
 uint16_t quant_f32_to_f16(float f); /* overflow gives infinity, NaN a quiet NaN */
 float quant_bf16_to_f32(uint16_t b);
 uint16_t quant_f32_to_bf16(float f); /* subnormals kept; NaN made quiet */
-
-#endif

@@ -1,7 +1,6 @@
 /* quant/types.h: private to quant/: the rows that the type files export, the activation kernels,
  * and the functions that every type file needs. */
-#ifndef QUANT_TYPES_H
-#define QUANT_TYPES_H
+#pragma once
 
 #include "base/unroll.h"
 #include "quant/quant.h"
@@ -137,5 +136,3 @@ static inline float quant_float_of(uint32_t u)
     memcpy(&f, &u, sizeof f);
     return f;
 }
-
-#endif

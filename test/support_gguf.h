@@ -1,6 +1,5 @@
 /* test/support_gguf.h: writes GGUF files byte by byte, valid or not, for tests of the reader. */
-#ifndef TEST_SUPPORT_GGUF_H
-#define TEST_SUPPORT_GGUF_H
+#pragma once
 
 #include "base/buffer.h"
 #include "gguf/gguf.h"
@@ -47,5 +46,3 @@ void gguf_writer_f32(struct gguf_writer *w, const char *key, float value);
 void gguf_writer_bool(struct gguf_writer *w, const char *key, bool value);
 void gguf_writer_array(struct gguf_writer *w, const char *key, enum gguf_kind item,
                        const void *items, uint64_t count);
-
-#endif

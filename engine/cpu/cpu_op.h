@@ -3,8 +3,7 @@
  *
  * A run function is called on each worker that the split rule selects, with its task and the
  * destination. Each row, engine_cpu_op_NAME, is in the file that implements it. */
-#ifndef ENGINE_CPU_OP_H
-#define ENGINE_CPU_OP_H
+#pragma once
 
 #include "engine/cpu/cpu_device.h"
 #include "engine/op.h"
@@ -71,5 +70,3 @@ static inline int64_t engine_max(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
-
-#endif

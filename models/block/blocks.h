@@ -8,8 +8,7 @@
  * Shapes: T tokens, E embedding, H query heads, KH key heads, D and DV head sizes, F feed-forward
  * length, V vocabulary, L layers, P per-layer embedding. Every intermediate tensor has a name, so
  * that any of them can be printed. */
-#ifndef MODELS_BLOCK_BLOCKS_H
-#define MODELS_BLOCK_BLOCKS_H
+#pragma once
 
 #include "engine/graph_recurrent.h"
 #include "models/adapter_set.h"
@@ -310,5 +309,3 @@ struct engine_tensor *model_attend_blocks(struct model_builder *b, struct engine
  * sequences), or NULL; NULL too for a layer with a window if windowed layers are never scaled. */
 struct engine_tensor *model_rope_factors(const struct model_builder *b,
                                          const struct engine_rope *rope);
-
-#endif

@@ -4,8 +4,7 @@
  * The header of a type (q4_0.h) describes it by a struct quant_form32: the positions of its bits
  * and the values of its codes. Kernels, here and in the folders of instruction sets, are inlined
  * with a constant form, so each is one loop without branches on the form. */
-#ifndef QUANT_BLOCK32_BLOCK32_H
-#define QUANT_BLOCK32_BLOCK32_H
+#pragma once
 
 #include "quant/encode/fit.h"
 #include "quant/types.h"
@@ -270,5 +269,3 @@ QUANT_INLINE void quant_unpack32(struct quant_form32 form, int64_t first, int64_
     QUANT_BLOCK32_KERNELS(NAME)                                                                    \
     const struct quant_type quant_type_##NAME = {                                                  \
         .name = #ID, .id = QUANT_##ID, QUANT_BLOCK32_MEMBERS(NAME)};
-
-#endif

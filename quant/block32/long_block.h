@@ -8,8 +8,7 @@
  *
  * QUANT_LONG_KERNELS(NAME) generates its scalar kernels, QUANT_LONG_MEMBERS(NAME) puts them into
  * its row. */
-#ifndef QUANT_BLOCK32_LONG_BLOCK_H
-#define QUANT_BLOCK32_LONG_BLOCK_H
+#pragma once
 
 #include "quant/block32/block32.h"
 
@@ -96,5 +95,3 @@ QUANT_INLINE void quant_long_unpack(struct quant_long_form form, quant_long_code
                .unpack = NAME##_unpack,                                                            \
                .panel = &NAME##_panel,                                                             \
                .gemv = NAME##_gemv}
-
-#endif

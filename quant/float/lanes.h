@@ -1,7 +1,6 @@
 /* quant/float/lanes.h: private to quant/: what the float types share: elements of two bytes, the
  * tree that reduces 16 lanes, the row. */
-#ifndef QUANT_FLOAT_LANES_H
-#define QUANT_FLOAT_LANES_H
+#pragma once
 
 #include "quant/types.h"
 
@@ -30,5 +29,3 @@ static inline uint16_t quant_element16(const void *row, int64_t i)
         .dot = NAME##_dot,                                                                         \
         .scalar = {.decode = NAME##_decode, .encode = NAME##_encode, .gemv = NAME##_gemv},         \
     };
-
-#endif

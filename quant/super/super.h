@@ -6,8 +6,7 @@
  * specification that the kernels of instruction sets must equal. Everything here is inlined into
  * small wrappers, with the type's layout and its `expand` as constants: SUPER_KERNELS(q2_k) defines
  * q2_k_decode, q2_k_dot, q2_k_gemv and q2_k_unpack from q2_k_layout and q2_k_expand. */
-#ifndef QUANT_SUPER_SUPER_H
-#define QUANT_SUPER_SUPER_H
+#pragma once
 
 #include "quant/types.h"
 #include <math.h>
@@ -186,5 +185,3 @@ QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
     SUPER_KERNELS(NAME)                                                                            \
     const struct quant_type quant_type_##NAME = {                                                  \
         .name = #ID, .id = QUANT_##ID, SUPER_MEMBERS(NAME)};
-
-#endif

@@ -7,8 +7,7 @@
  *     AVX-512                        q4_0_gemv_avx512     q4_0_unpack_avx512
  *                                    q4_0_gemv_few_avx512
  */
-#ifndef QUANT_X86_BLOCK32_KERNELS_X86_H
-#define QUANT_X86_BLOCK32_KERNELS_X86_H
+#pragma once
 
 #include "quant/x86/block32_single_row.h"
 #include "quant/x86/types_x86.h"
@@ -70,5 +69,3 @@
     .unpack = NAME##_unpack_avx512, .panel = &NAME##_panel, .gemv = NAME##_gemv_avx512,            \
     .gemv_few = NAME##_gemv_few_avx512, .few_columns = (FEW), .reads_lists = true,                 \
     .rows_per_step = QUANT_GEMV_ROWS
-
-#endif

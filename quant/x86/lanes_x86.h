@@ -3,8 +3,7 @@
  *
  * A step multiplies four rows (quant/row_groups.h); with AVX-512, which needs half of the
  * instructions per row, adjacent rows are read consecutively (docs/performance.md). */
-#ifndef QUANT_X86_LANES_X86_H
-#define QUANT_X86_LANES_X86_H
+#pragma once
 
 #include "quant/float/lanes.h"
 #include "quant/row_groups.h"
@@ -241,5 +240,3 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_lanes_fma_avx512(quant_lanes_load_av
         for (int c = 0; c < n_columns; c++) column[c] = a[c].f32;                                  \
         quant_lanes_gemv_few_avx512(lanes_form, step_avx512, k, rows, n_columns, column, out);     \
     }
-
-#endif

@@ -5,8 +5,7 @@
  *
  *     NAME_codes_avx2(block, s)   the codes of elements 32s .. 32s + 31
  *     NAME_codes_avx512(block, s) the codes of elements 64s .. 64s + 63 */
-#ifndef QUANT_X86_LONG_BLOCK_X86_H
-#define QUANT_X86_LONG_BLOCK_X86_H
+#pragma once
 
 #include "quant/block32/long_block.h"
 #include "quant/stream.h"
@@ -223,5 +222,3 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_long_gemv_avx512(struct quant_long_for
 #define QUANT_LONG_AVX2(NAME)                                                                      \
     .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .panel = &NAME##_panel,            \
     .gemv = NAME##_gemv_avx2
-
-#endif

@@ -21,8 +21,7 @@
  *     of chain c           b order[c+2][l] b order[c][l]   a order[c+2][l] a order[c][l]
  *
  * Register j of a chain has dword j of each of these sub-blocks. */
-#ifndef QUANT_X86_SUPER_BOOK_H
-#define QUANT_X86_SUPER_BOOK_H
+#pragma once
 
 #include "quant/super/book.h"
 #include "quant/x86/super_codes.h"
@@ -507,5 +506,3 @@ SUPER_AVX512 void book_products(int n, const struct super_layout *layout,
         book_heads_by_one(&NAME##_layout, NAME##_scales, BITS, block, heads);                      \
     }                                                                                              \
     BOOK_KERNELS(NAME, HEAD, BITS, SHIFT, ORDER, NAME##_heads_by_one, ONE_SCALE)
-
-#endif

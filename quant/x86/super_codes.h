@@ -13,8 +13,7 @@
  * defines a gemv with AVX-512 from
  *
  *     bytes(block, to)    the whole super-block: unsigned codes, and sign bits */
-#ifndef QUANT_X86_SUPER_CODES_H
-#define QUANT_X86_SUPER_CODES_H
+#pragma once
 
 #include "quant/super/super_grid.h"
 #include "quant/x86/super_gemv.h"
@@ -339,5 +338,3 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
 #define SUPER_CODES_AVX2(NAME)                                                                     \
     .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .panel = &NAME##_layout.panel,     \
     .gemv = NAME##_gemv_avx2
-
-#endif

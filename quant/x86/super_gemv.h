@@ -1,7 +1,6 @@
 /* quant/x86/super_gemv.h: private to quant/: the loop over rows of the AVX-512 gemv of
  * super-blocks, and the macros that define the gemv of a type and the members of its rows. */
-#ifndef QUANT_X86_SUPER_GEMV_H
-#define QUANT_X86_SUPER_GEMV_H
+#pragma once
 
 #include "quant/x86/super_x86.h"
 
@@ -226,5 +225,3 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step,
     .gemv = NAME##_gemv_avx2, .reads_lists = true
 #define SUPER_MEMBERS_AVX512(NAME)                                                                 \
     .unpack = NAME##_unpack_avx512, .panel = &NAME##_layout.panel, SUPER_GEMV_MEMBERS(NAME)
-
-#endif

@@ -5,8 +5,7 @@
  * where they are not faster). super_rows_load reads 8 or 16 rows and transposes them, so that a
  * lane is a row and the code after it is the scalar code of one row. gemv multiplies rows one by
  * one, in one loop for AVX2 and one for AVX-512. */
-#ifndef QUANT_X86_SUPER_X86_H
-#define QUANT_X86_SUPER_X86_H
+#pragma once
 
 #include "quant/stream.h"
 #include "quant/super/super.h"
@@ -638,5 +637,3 @@ SUPER_AVX512 __m128 super_step_values(const struct super_layout *layout,
     {                                                                                              \
         super_decode(&NAME##_layout, NAME##_expand, first, n, row, out);                           \
     }
-
-#endif

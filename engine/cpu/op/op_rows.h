@@ -5,8 +5,7 @@
  * ENGINE_PIECE elements among workers, so that all workers compute parts of one long row; ops that
  * need a whole row at once divide rows. A source of contiguous floats is used in place; any other
  * is gathered or decoded into a buffer in the worker's part of the scratch. */
-#ifndef ENGINE_OP_OP_ROWS_H
-#define ENGINE_OP_OP_ROWS_H
+#pragma once
 
 #include "engine/cpu/cpu_op.h"
 
@@ -63,5 +62,3 @@ float *engine_scratch_buffer(const struct engine_task *task, int64_t floats, int
 /* The scratch rules of elementwise ops and of ops that load whole rows of src[0]. */
 int64_t engine_scratch_pieces(const struct engine_tensor *dst, int n_threads);
 int64_t engine_scratch_rows(const struct engine_tensor *dst, int n_threads);
-
-#endif
