@@ -223,20 +223,13 @@ QUANT_INLINE void quant_unpack32(struct quant_form32 form, int64_t first, int64_
 
 /* Defines the scalar kernels of a type from NAME_form. */
 #define QUANT_BLOCK32_KERNELS(NAME)                                                                \
-    static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \
-    {                                                                                              \
-        quant_decode32(NAME##_form, first, n, row, out);                                           \
-    }                                                                                              \
+    QUANT_DECODE_AT(NAME##_decode, , quant_decode32(NAME##_form, first, n, row, out))              \
     static float NAME##_dot(int64_t k, const void *row, const struct quant_act *a)                 \
     {                                                                                              \
         return quant_dot32(NAME##_form, k, row, a);                                                \
     }                                                                                              \
     QUANT_GEMV_BY_DOT(NAME)                                                                        \
-    static void NAME##_unpack(int64_t first, int64_t n_blocks,                                     \
-                              const void *const row[QUANT_PANEL_ROWS], void *panel)                \
-    {                                                                                              \
-        quant_unpack32(NAME##_form, first, n_blocks, row, panel);                                  \
-    }
+    QUANT_UNPACK_AT(NAME##_unpack, , quant_unpack32(NAME##_form, first, n_blocks, row, panel))
 
 /* Defines NAME_encode by the search of the form. */
 #define QUANT_BLOCK32_ENCODE(NAME)                                                                 \

@@ -155,20 +155,15 @@ QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
     }
 
 #define SUPER_KERNELS(NAME)                                                                        \
-    static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \
-    {                                                                                              \
-        super_decode(&NAME##_layout, NAME##_expand, first, n, row, out);                           \
-    }                                                                                              \
+    QUANT_DECODE_AT(NAME##_decode, ,                                                               \
+                    super_decode(&NAME##_layout, NAME##_expand, first, n, row, out))               \
     static float NAME##_dot(int64_t k, const void *row, const struct quant_act *a)                 \
     {                                                                                              \
         return super_dot(&NAME##_layout, NAME##_expand, k, row, a);                                \
     }                                                                                              \
     QUANT_GEMV_BY_DOT(NAME)                                                                        \
-    static void NAME##_unpack(int64_t first, int64_t n_blocks,                                     \
-                              const void *const row[QUANT_PANEL_ROWS], void *panel)                \
-    {                                                                                              \
-        super_unpack(&NAME##_layout, NAME##_expand, first, n_blocks, row, panel);                  \
-    }
+    QUANT_UNPACK_AT(NAME##_unpack, ,                                                               \
+                    super_unpack(&NAME##_layout, NAME##_expand, first, n_blocks, row, panel))
 
 /* Members of struct quant_type. */
 #define SUPER_MEMBERS(NAME)                                                                        \

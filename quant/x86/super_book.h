@@ -467,12 +467,9 @@ SUPER_AVX512 void book_products(int n, const struct super_layout *layout,
         if (!NAME##_layout.header_bytes) in->group->d[in->j] = quant_load16(in->block);            \
         return book_isum(in, NAME##_scales, BITS, NAME##_values);                                  \
     }                                                                                              \
-    CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
-        int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
-    {                                                                                              \
-        super_codes_unpack(&NAME##_layout, 1.0f, HEAD, NAME##_even_odd, NAME##_shifted, first,     \
-                           n_blocks, row, panel);                                                  \
-    }                                                                                              \
+    QUANT_UNPACK_AT(NAME##_unpack_avx2, CPU_TARGET_AVX2,                                           \
+                    super_codes_unpack(&NAME##_layout, 1.0f, HEAD, NAME##_even_odd,                \
+                                       NAME##_shifted, first, n_blocks, row, panel))               \
     SUPER_AVX512 void NAME##_prepare(const int8_t *const q[SUPER_STEP],                            \
                                      const int16_t *const sum[SUPER_STEP], struct super_column *c) \
     {                                                                                              \

@@ -305,12 +305,9 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
         const struct super_kernel kernel = {.isum = NAME##_isum, .factor = (FACTOR)};              \
         super_gemv(&NAME##_layout, &kernel, k, rows, a, out);                                      \
     }                                                                                              \
-    CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
-        int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
-    {                                                                                              \
-        super_codes_unpack(&NAME##_layout, (FACTOR), HEAD, NAME##_scales, NAME##_codes, first,     \
-                           n_blocks, row, panel);                                                  \
-    }
+    QUANT_UNPACK_AT(NAME##_unpack_avx2, CPU_TARGET_AVX2,                                           \
+                    super_codes_unpack(&NAME##_layout, (FACTOR), HEAD, NAME##_scales,              \
+                                       NAME##_codes, first, n_blocks, row, panel))
 
 /* Defines NAME_gemv_512 for a level with AVX-512; SCALES and ABOVE: see struct
  * super_codes_kernel. */

@@ -200,11 +200,9 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step,
         const struct super_kernel kernel = {SUMS, HEADS, ISUM, 1.0f};                              \
         super_gemv(&NAME##_layout, &kernel, k, rows, a, out);                                      \
     }                                                                                              \
-    CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
-                                                     const struct quant_act *a, float *out)        \
-    {                                                                                              \
-        super_gemv_steps(1, SUPER_STREAMS, &NAME##_layout, PREPARE, PRODUCTS, k, rows, a, &out);   \
-    }
+    QUANT_GEMV_AT(                                                                                 \
+        NAME##_gemv_avx512, CPU_TARGET_AVX512,                                                     \
+        super_gemv_steps(1, SUPER_STREAMS, &NAME##_layout, PREPARE, PRODUCTS, k, rows, a, &out))
 
 /* Defines gemv_few of a type whose PRODUCTS shares codes between two columns. */
 #define SUPER_GEMV_PAIR(NAME, PREPARE, PRODUCTS)                                                   \

@@ -632,8 +632,5 @@ SUPER_AVX512 __m128 super_step_values(const struct super_layout *layout,
 
 /* Defines NAME_decode_avx2, the scalar code compiled for AVX2. */
 #define SUPER_DECODE_AVX2(NAME)                                                                    \
-    CPU_TARGET_AVX2 static void NAME##_decode_avx2(int64_t first, int64_t n, const void *row,      \
-                                                   float *out)                                     \
-    {                                                                                              \
-        super_decode(&NAME##_layout, NAME##_expand, first, n, row, out);                           \
-    }
+    QUANT_DECODE_AT(NAME##_decode_avx2, CPU_TARGET_AVX2,                                           \
+                    super_decode(&NAME##_layout, NAME##_expand, first, n, row, out))
