@@ -3,8 +3,7 @@
  * The size is fixed when the arena is made; an arena never grows, so code that runs after set-up
  * cannot allocate by accident. Under AddressSanitizer a poisoned red zone follows each piece, so
  * that an overrun inside the arena is still detected. Not thread-safe. */
-#ifndef BASE_ARENA_H
-#define BASE_ARENA_H
+#pragma once
 
 #include "base/error.h"
 
@@ -23,5 +22,3 @@ void *base_arena_take(struct base_arena *arena, uint64_t size, uint64_t align,
 /* The maximum number of bytes that a piece uses beyond its size, for alignments of at most 64
  * bytes: to size an arena beforehand. */
 #define BASE_ARENA_PIECE_OVERHEAD 128u
-
-#endif

@@ -1,7 +1,6 @@
 /* base/buffer.h: a growable byte string. The buffer records a failed growth and ignores every later
  * append, so a writer checks once at the end. */
-#ifndef BASE_BUFFER_H
-#define BASE_BUFFER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ void base_buffer_add_member(struct base_buffer *b, const char *name, const char 
 void base_buffer_add_string(struct base_buffer *b, const char *name, const char *text);
 void base_buffer_clear(struct base_buffer *b); /* keeps the memory */
 void base_buffer_free(struct base_buffer *b);
-
-#endif

@@ -1,6 +1,5 @@
 /* base/cgroup.h: the control groups of this process, whose limits a container sets. */
-#ifndef BASE_CGROUP_H
-#define BASE_CGROUP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ bool base_cgroup_visit(const char *root, const char *controller, base_cgroup_vis
 
 /* Reads the first line of root + folder + name into text[BASE_SYSTEM_LINE]. */
 bool base_system_line(const char *root, const char *folder, const char *name, char *text);
-
-#endif

@@ -11,8 +11,7 @@
  * A level contains its parent, and so all levels on the path to the root; of two levels on
  * different branches neither contains the other. Levels are never compared by < or >: cpu_has
  * tests whether one contains another. */
-#ifndef BASE_CPU_H
-#define BASE_CPU_H
+#pragma once
 
 #include "base/error.h"
 #include <stdbool.h>
@@ -108,5 +107,3 @@ const struct cpu_family *cpu_family_at(int i);
  * where the file is mapped, and with all names if the variable names no row; cpu_family then
  * ignores it. */
 bool cpu_check(struct base_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * They use only +, -, *, / of IEEE doubles and fmod, which is exact, in a fixed order, so that the
  * result is the same on every system. Errors are below one unit in the last place, of base_pow
  * below 2 if |exponent| <= 4, and of base_exp and base_log below 4. */
-#ifndef BASE_ELEMENTARY_H
-#define BASE_ELEMENTARY_H
+#pragma once
 
 double base_exp(double x); /* 0 below the normal numbers (x <= -708), infinity above 709 */
 double base_log(double x); /* -infinity for 0 and subnormal numbers */
@@ -14,5 +13,3 @@ double base_pow(double base, double exponent);
  */
 double base_sin(double x);
 double base_cos(double x);
-
-#endif

@@ -4,8 +4,7 @@
  * false (or NULL) on failure, true (or a pointer) on success: one convention everywhere. The first
  * error sticks: later calls do not overwrite it, so cleanup paths need no special care. Only cli/
  * prints and exits. */
-#ifndef BASE_ERROR_H
-#define BASE_ERROR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,5 +71,3 @@ void base_error_set_file(struct base_error *err, const char *file);
  * name it. */
 char *base_error_format(const struct base_error *err, char *out, uint64_t out_size);
 char *base_error_format_here(const struct base_error *err, char *out, uint64_t out_size);
-
-#endif

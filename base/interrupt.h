@@ -3,8 +3,7 @@
  * One flag for the process: Ctrl-C interrupts all of it, so no object carries a pointer to it.
  * Every loop whose length a file or a user determines polls it, at least once per millisecond of
  * work, and ends with BASE_INTERRUPTED. Polling is one load from memory. */
-#ifndef BASE_INTERRUPT_H
-#define BASE_INTERRUPT_H
+#pragma once
 
 #include "base/error.h"
 
@@ -25,5 +24,3 @@ static inline bool base_goes_on(struct base_error *err)
 {
     return !base_interrupted() || base_fail(err, BASE_INTERRUPTED, "interrupted");
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* base/keep.h: memory of many small values that are freed together, and lists of texts in it. */
-#ifndef BASE_KEEP_H
-#define BASE_KEEP_H
+#pragma once
 
 #include "base/error.h"
 #include <stddef.h>
@@ -28,5 +27,3 @@ struct base_texts {
 /* Appends a text, which must outlive the list; the array is taken from `k`. */
 bool base_texts_add(struct base_texts *list, const char *text, struct base_keep *k,
                     struct base_error *err);
-
-#endif

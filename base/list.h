@@ -1,7 +1,6 @@
 /* base/list.h: growable lists: an array, the number of its items, and the number it has memory for.
  */
-#ifndef BASE_LIST_H
-#define BASE_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,5 +12,3 @@
 
 /* Doubles the list that the pointer at `list` points to. */
 bool base_list_grow(void *list, size_t *room, size_t item_size);
-
-#endif

@@ -1,7 +1,6 @@
 /* base/memory.h: how much memory this process may use. Every default that depends on memory uses
  * base_memory_room, so that a container decides by its limit and not by its host. */
-#ifndef BASE_MEMORY_H
-#define BASE_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ bool base_memory_room(const struct base_memory *m, uint64_t *bytes);
 /* Half of that for this process, as the size of something without an option; `standard` if it
  * is unknown or larger. */
 uint64_t base_memory_half(uint64_t standard);
-
-#endif

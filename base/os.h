@@ -1,8 +1,7 @@
 /* base/os.h: what differs between operating systems. base/linux/os_linux.c is Linux with glibc or
  * musl, base/macos/os_macos.c is macOS; the Makefile compiles one of them. Everything else of the
  * program, except for cli/sandbox.h, is POSIX. */
-#ifndef BASE_OS_H
-#define BASE_OS_H
+#pragma once
 
 #include "base/buffer.h"
 #include <pthread.h>
@@ -102,5 +101,3 @@ bool base_os_timer_sent(const siginfo_t *info);
 /* Appends what identifies the program and the C library that computes for it. Returns false if the
  * program has no build id. */
 bool base_os_program_id(struct base_buffer *out);
-
-#endif

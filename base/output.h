@@ -11,8 +11,7 @@
  * opened. All of them get their names when the output is closed, or none: signals wait, and after a
  * failure the old files get their names back, if the file system can swap names (RENAME_EXCHANGE).
  * Only SIGKILL or a power failure can leave a mixture: the format has to detect it. */
-#ifndef BASE_OUTPUT_H
-#define BASE_OUTPUT_H
+#pragma once
 
 #include "base/error.h"
 #include <stddef.h>
@@ -70,5 +69,3 @@ bool base_path_follow(const char *path, char out[BASE_PATH_SIZE]);
 /* Calls write(2) until all bytes are written; the descriptor may be non-blocking. False sets errno:
  * EINTR when base/interrupt.h's flag is set during the call. */
 bool base_write_all(int fd, const void *bytes, size_t size);
-
-#endif

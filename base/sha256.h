@@ -2,8 +2,7 @@
  *
  * Implemented here because it is short, while a cryptographic library would be a dependency of
  * every build. Not for secrets: it has no protection against side channels. */
-#ifndef BASE_SHA256_H
-#define BASE_SHA256_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ void base_sha256_add(struct base_sha256 *h, const void *bytes, size_t size);
 void base_sha256_hex(struct base_sha256 *h, char out[BASE_SHA256_HEX]);
 /* Returns whether the text is a digest in hexadecimal digits of either case. */
 bool base_sha256_is_hex(const char *text);
-
-#endif

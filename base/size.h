@@ -1,8 +1,7 @@
 /* base/size.h: sizes that cannot wrap. Every size that depends on a file, an option or a model's
  * dimensions is computed by these functions; on overflow the result is unchanged and the function
  * returns false. */
-#ifndef BASE_SIZE_H
-#define BASE_SIZE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ static inline void *base_resize(void *array, uint64_t count, size_t size)
     return base_mul(count, size, &bytes) && bytes <= SIZE_MAX ? realloc(array, (size_t)bytes)
                                                               : NULL;
 }
-
-#endif

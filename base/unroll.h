@@ -1,12 +1,9 @@
 /* base/unroll.h: loops over arrays that must stay in registers. They must be unrolled before the
  * compiler places the arrays in memory; `-O3` alone unrolls too late. */
-#ifndef BASE_UNROLL_H
-#define BASE_UNROLL_H
+#pragma once
 
 /* Before a loop of at most 16 iterations. */
 #define UNROLL _Pragma("GCC unroll 16")
 
 /* i = 0 .. n - 1, fully unrolled. */
 #define EACH(i, n) UNROLL for (int i = 0; i < (n); i++)
-
-#endif

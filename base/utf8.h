@@ -1,6 +1,5 @@
-/* base/utf8.h: UTF-8 decoding and encoding, shared by several rooms. */
-#ifndef BASE_UTF8_H
-#define BASE_UTF8_H
+/* base/utf8.h: UTF-8 decoding and encoding, and characters, shared by several rooms. */
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +15,13 @@ size_t base_utf8_encode(int32_t code, char *out);
  * but incomplete. A stream writes these bytes together with the rest of their sequence. */
 size_t base_utf8_open_tail(const char *s, size_t size);
 
+/* Returns the value of a hexadecimal digit, or -1. */
+static inline int base_hex_digit(int c)
+{
+    const int low = c | 0x20;
+    return c >= '0' && c <= '9' ? c - '0' : low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
+}
+
 /* Returns the last byte of text[size] that is `byte`, NULL if there is none. */
 static inline const char *base_find_last(const char *text, char byte, size_t size)
 {
@@ -23,5 +29,3 @@ static inline const char *base_find_last(const char *text, char byte, size_t siz
         if (text[--size] == byte) return text + size;
     return NULL;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * Contains answer, reasoning and tool calls of one reply (text/chat/reply.h separates them), and
  * the choice of the parts to show; output is a sink of the caller. The generator must decode with
  * control tokens shown, because many marks are such tokens. */
-#ifndef CHAT_CHAT_REPLY_H
-#define CHAT_CHAT_REPLY_H
+#pragma once
 
 #include "chat/chat_template.h"
 #include "generate/generate.h"
@@ -57,5 +56,3 @@ bool chat_reply_has_reasoning(const struct chat_reply *r);
 /* Returns the reply as a message for the conversation, a new reference: content, and
  * reasoning_content and tool_calls if there are any. */
 json_t *chat_reply_message(const struct chat_reply *r, struct base_error *err);
-
-#endif

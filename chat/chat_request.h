@@ -3,8 +3,7 @@
  *
  * It is filled by whoever receives requests: options of a command line, members of a JSON object
  * (cli/option_value.h). Nothing in it is compiled, opened or read from a file. */
-#ifndef CHAT_CHAT_REQUEST_H
-#define CHAT_CHAT_REQUEST_H
+#pragma once
 
 #include "generate/settings.h"
 #include <jansson.h>
@@ -46,5 +45,3 @@ struct chat_request {
     bool lossy;         /* bytes without a token are skipped */
     bool special;       /* control tokens are part of the text */
 };
-
-#endif

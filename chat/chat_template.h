@@ -4,8 +4,7 @@
  * variables, converts messages to the forms that it accepts, and makes the ids: only text of the
  * template becomes control tokens; "<|im_end|>" in a message is text. messages.h has the
  * conversation. */
-#ifndef CHAT_CHAT_TEMPLATE_H
-#define CHAT_CHAT_TEMPLATE_H
+#pragma once
 
 #include "chat/chat_request.h"
 #include "gguf/gguf.h"
@@ -61,5 +60,3 @@ bool chat_template_render(const struct chat_template *t, const struct chat_reque
 bool chat_template_try(const struct chat_template *t, const json_t *messages,
                        struct base_buffer *text, struct base_error *err);
 void chat_prompt_free(struct chat_prompt *p);
-
-#endif

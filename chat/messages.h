@@ -3,8 +3,7 @@
  * A conversation is a list of messages as in OpenAI's interface: role, content (a text or a list of
  * parts), reasoning_content, tool_calls, tool_call_id, name. The template decides which roles are
  * valid. Errors in a list are BASE_USAGE with the message's number. */
-#ifndef CHAT_MESSAGES_H
-#define CHAT_MESSAGES_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/output.h"
@@ -45,5 +44,3 @@ bool chat_messages_write(const json_t *list, struct base_output *file, struct ba
 /* Makes a new string with `by` in place of each byte that is not UTF-8; NULL with
  * BASE_NO_MEMORY. */
 json_t *chat_text_mended(const char *text, size_t size, const char *by, struct base_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * It finds the form in which a model's template writes a call by a trial conversation, and makes a
  * constraint from it and the tools' schemas; text/chat/reply.h reads calls. */
-#ifndef CHAT_TOOL_CHOICE_H
-#define CHAT_TOOL_CHOICE_H
+#pragma once
 
 #include "chat/chat_template.h"
 
@@ -19,5 +18,3 @@ bool chat_tool_choice_compile(const struct chat_request *request, const struct c
  * names the schema. */
 void chat_schema_note(const struct chat_caller *caller, const struct constrain_notes *notes,
                       const char *source);
-
-#endif

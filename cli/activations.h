@@ -4,8 +4,7 @@
  *
  * The file: general.type "activations", and for each such layer N the tensor "blk.N.ffn.active",
  * I32 of the network's length. */
-#ifndef CLI_ACTIVATIONS_H
-#define CLI_ACTIVATIONS_H
+#pragma once
 
 #include "engine/cpu/pool.h"
 #include "gguf/gguf.h"
@@ -41,5 +40,3 @@ bool cli_activations_read(struct cli_activations *a, const char *path, uint32_t 
  * hot, those with the largest counts; of equal ones the first. */
 void cli_activations_choose(struct cli_activations *a, uint32_t first, double share);
 void cli_activations_free(struct cli_activations *a);
-
-#endif

@@ -1,6 +1,5 @@
 /* cli/adapters.h: the files of --lora and --control-vector. */
-#ifndef CLI_ADAPTERS_H
-#define CLI_ADAPTERS_H
+#pragma once
 
 #include "cli/options.h"
 #include "models/adapter.h"
@@ -34,5 +33,3 @@ bool cli_adapters_choose(const struct cli_adapters *a, const struct base_texts *
 
 /* -v: prints what the adapters are. */
 void cli_adapters_note(const struct cli_adapters *a, const struct model *model);
-
-#endif

@@ -3,8 +3,7 @@
  * A command is a file, cli/cmd/cmd_NAME.c, which defines its row `cli_command_NAME`, and a line of
  * the list below; its options are the rows of options_tables.c that have its bit. It writes its
  * result to standard output, or returns false with an error that main.c reports. */
-#ifndef CLI_COMMANDS_H
-#define CLI_COMMANDS_H
+#pragma once
 
 #include "base/error.h"
 #include <stddef.h>
@@ -64,5 +63,3 @@ struct cli_command {
 #define CLI_COMMAND_ROW(ID, name) extern const struct cli_command cli_command_##name;
 CLI_COMMANDS(CLI_COMMAND_ROW)
 extern const struct cli_command *const cli_command_table[CLI_COMMAND_COUNT];
-
-#endif

@@ -1,7 +1,6 @@
 /* cli/constrain.h: the constraint of --grammar, --json-schema, --json-object, --regex or
  * --choices, compiled. */
-#ifndef CLI_CONSTRAIN_H
-#define CLI_CONSTRAIN_H
+#pragma once
 
 #include "generate/constraint_source.h"
 
@@ -12,4 +11,3 @@
 bool cli_constraint_open(const struct generate_constraint_source *given, bool names_files,
                          bool generate, struct constraint **out, struct constrain_notes *notes,
                          struct base_error *err);
-#endif

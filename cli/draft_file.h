@@ -2,8 +2,7 @@
  *
  * A session of the model drafts with it (models/model.h). A file with a complete model is no
  * drafter: cli/draft_model.h. */
-#ifndef CLI_DRAFT_FILE_H
-#define CLI_DRAFT_FILE_H
+#pragma once
 
 #include "cli/options.h"
 #include "models/model.h"
@@ -29,5 +28,3 @@ enum cli_draft_source {
 /* Returns the value of --draft. It is off with BLAS, whose bits depend on the batch, and for
  * commands without the option. */
 enum cli_draft_source cli_draft_source(const struct cli_values *values);
-
-#endif

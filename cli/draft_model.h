@@ -3,8 +3,7 @@
  *
  * Contains the smaller model's file, its session, and the check that both models have the same
  * vocabulary; generate/draft.h drafts. */
-#ifndef CLI_DRAFT_MODEL_H
-#define CLI_DRAFT_MODEL_H
+#pragma once
 
 #include "cli/load.h"
 #include "generate/draft.h"
@@ -21,5 +20,3 @@ bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,
 void cli_draft_close(struct cli_draft *d); /* may be all zeros */
 void cli_draft_note(
     const struct cli_draft *d); /* -v: prints the numbers of draft tokens and of accepted ones */
-
-#endif

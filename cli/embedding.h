@@ -1,7 +1,6 @@
 /* cli/embedding.h: what `embed`, `rerank` and `similar` share: a model for embeddings, the tokens
  * of its texts, and the prefixes that some models were trained with. */
-#ifndef CLI_EMBEDDING_H
-#define CLI_EMBEDDING_H
+#pragma once
 
 #include "cli/load.h"
 #include "generate/embed.h"
@@ -59,5 +58,3 @@ float *cli_embed_row(const struct cli_embed *e, const struct cli_embed_row *r, s
 void cli_embed_rows_cut(struct cli_embed_rows *rows, size_t n);
 /* Frees the rows, which become none. */
 void cli_embed_rows_clear(struct cli_embed_rows *rows);
-
-#endif

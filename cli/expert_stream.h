@@ -1,7 +1,6 @@
 /* cli/expert_stream.h: mixtures of experts that are larger than the memory: their experts are read
  * from the disk as tokens choose them, and everything else stays in memory. */
-#ifndef CLI_EXPERT_STREAM_H
-#define CLI_EXPERT_STREAM_H
+#pragma once
 
 #include "gguf/gguf.h"
 
@@ -31,5 +30,3 @@ void cli_stream_open(struct cli_model *m);
 /* Measures the rate of the disk with large random reads of the file, past the page cache, in bytes
  * per second; 0: not known. Takes about half a second. */
 double cli_stream_disk_rate(const char *path);
-
-#endif

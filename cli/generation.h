@@ -3,8 +3,7 @@
  *
  * Contains the objects that the request's options point to, and the command line's additions to its
  * error messages. */
-#ifndef CLI_GENERATION_H
-#define CLI_GENERATION_H
+#pragma once
 
 #include "chat/chat_reply.h"
 #include "cli/draft_model.h"
@@ -49,5 +48,3 @@ const char *cli_outcome_lack(const struct generate_outcome *outcome, bool reason
 /* Returns why an ended reply has nothing of what its user reads; NULL if it has, or may be empty.
  */
 const char *cli_reply_lack(const struct chat_reply *r, const struct generate_outcome *outcome);
-
-#endif

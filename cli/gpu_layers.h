@@ -3,8 +3,7 @@
  * The GPU is opened before the command begins, because a sandbox forbids its devices and its cache
  * of machine code. Which layers lie there is decided when a session is planned: their states and
  * graphs count. The bytes of results are the same everywhere. */
-#ifndef CLI_GPU_LAYERS_H
-#define CLI_GPU_LAYERS_H
+#pragma once
 
 #include "cli/load.h"
 
@@ -41,5 +40,3 @@ void cli_gpu_add_json(const struct cli_model *m, struct base_buffer *out);
 
 /* -v: prints which layers are on the GPU. */
 void cli_gpu_note(const struct cli_model *m);
-
-#endif

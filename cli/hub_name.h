@@ -7,8 +7,7 @@
  *
  * `infer pull` writes NAME.gguf.origin beside a model: what was named, and size and time of each
  * file. With it a name finds its file without a network. */
-#ifndef CLI_HUB_NAME_H
-#define CLI_HUB_NAME_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -67,5 +66,3 @@ bool cli_origin_find(const struct cli_hub_name *n, const char *folder, const cha
  * in the repository. A record that cannot be written is not an error. */
 void cli_origin_write(const struct cli_hub_name *n, const char *path, const char *folder,
                       const char *const *names, size_t count);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * It reads /proc and /sys for what the engine itself does not need. Any fact may be missing, and is
  * then printed as not known: a text is "", a number 0 (or -1 if 0 is a valid value). */
-#ifndef CLI_HWINFO_H
-#define CLI_HWINFO_H
+#pragma once
 
 #include "base/memory.h"
 #include <stdbool.h>
@@ -26,5 +25,3 @@ struct cli_machine {
 
 void cli_machine_read(struct cli_machine *m);
 bool cli_machine_has(const struct cli_machine *m, const char *feature);
-
-#endif

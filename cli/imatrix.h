@@ -3,8 +3,7 @@
  * Two forms of file are read: the GGUF form of llama-imatrix (general.type "imatrix", and
  * NAME.in_sum2 and NAME.counts for each tensor) and the legacy binary one. The GGUF form is
  * written. */
-#ifndef CLI_IMATRIX_H
-#define CLI_IMATRIX_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -61,5 +60,3 @@ void cli_imatrix_announce(struct gguf_writer *w, const struct cli_imatrix_sums *
                           uint32_t chunk);
 bool cli_imatrix_write(struct gguf_writer *w, const struct cli_imatrix_sums *items, uint64_t n,
                        struct base_error *err);
-
-#endif

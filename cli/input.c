@@ -1,18 +1,11 @@
 /* cli/input.c: reads prompts and lists of ids. See cli/input.h. */
 #include "cli/input.h"
+#include "base/utf8.h"
 #include "cli/system.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
 
 void cli_input_unescape(const char *text, size_t size, struct base_buffer *out)
 {
@@ -23,9 +16,9 @@ void cli_input_unescape(const char *text, size_t size, struct base_buffer *out)
         if (simple) {
             byte = to[simple - from];
             c++;
-        } else if (*c == '\\' && end - c > 3 && c[1] == 'x' && hex_digit(c[2]) >= 0 &&
-                   hex_digit(c[3]) >= 0) {
-            byte = (char)(hex_digit(c[2]) * 16 + hex_digit(c[3]));
+        } else if (*c == '\\' && end - c > 3 && c[1] == 'x' && base_hex_digit(c[2]) >= 0 &&
+                   base_hex_digit(c[3]) >= 0) {
+            byte = (char)(base_hex_digit(c[2]) * 16 + base_hex_digit(c[3]));
             c += 3;
         }
         base_buffer_add(out, &byte, 1);

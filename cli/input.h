@@ -1,6 +1,5 @@
 /* cli/input.h: the input of a command: the text of -p, -f or standard input, or lists of ids. */
-#ifndef CLI_INPUT_H
-#define CLI_INPUT_H
+#pragma once
 
 #include "cli/options.h"
 #include "text/tokenizer/tokenizer.h"
@@ -55,5 +54,3 @@ bool cli_prompt_show(const struct cli_values *values, const struct text_tokenize
  * an id that is not below n_vocab. */
 bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, struct text_ids *ids,
                    struct base_error *err);
-
-#endif

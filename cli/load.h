@@ -1,7 +1,6 @@
 /* cli/load.h: opens the parts of a model that a command needs: vocabulary, engine, weights,
  * session. */
-#ifndef CLI_LOAD_H
-#define CLI_LOAD_H
+#pragma once
 
 #include "cli/activations.h"
 #include "cli/adapters.h"
@@ -92,5 +91,3 @@ uint32_t cli_model_pick_ctx(const struct cli_model *m, uint64_t need);
 
 /* -v: prints model, instruction set, threads and context. */
 void cli_model_note(const struct cli_model *m);
-
-#endif

@@ -1,7 +1,6 @@
 /* cli/model_copy.h: copies the data of a model to another file, for commands that change no weight:
  * split, merge, edit. */
-#ifndef CLI_MODEL_COPY_H
-#define CLI_MODEL_COPY_H
+#pragma once
 
 #include "base/buffer.h"
 #include "gguf/gguf.h"
@@ -15,5 +14,3 @@ bool cli_model_copy(struct gguf_writer *w, const struct gguf_file *in, int part,
 /* Appends the prefix of the names of a split model's parts: the name without ".gguf", as in
  * llama-quantize. Fails with BASE_USAGE for a folder or an empty name. */
 bool cli_split_prefix(struct base_buffer *out, const char *name, struct base_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * The hash of a split model is that of the concatenated files. $XDG_CACHE_HOME/infer/sha256/ (or
  * ~/.cache) stores hashes under the files' device, inode, size and time of change, so that each
  * file is read only once. A cache that cannot be read or written is not an error. */
-#ifndef CLI_MODEL_HASH_H
-#define CLI_MODEL_HASH_H
+#pragma once
 
 #include "base/sha256.h"
 #include "gguf/gguf.h"
@@ -19,5 +18,3 @@ void cli_model_hash_pieces(const struct gguf_file *file, bool all, char out[BASE
 /* Returns the cached hash, or computes and caches it. Fails with BASE_INTERRUPTED on Ctrl-C. */
 bool cli_model_hash(const struct gguf_file *file, char out[BASE_SHA256_HEX],
                     struct base_error *err);
-
-#endif

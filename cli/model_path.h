@@ -1,7 +1,6 @@
 /* cli/model_path.h: finds a model's file: by -m, by a name in the user's folder of models, or the
  * default. */
-#ifndef CLI_MODEL_PATH_H
-#define CLI_MODEL_PATH_H
+#pragma once
 
 #include "cli/options.h"
 #include "gguf/gguf.h"
@@ -24,5 +23,3 @@ struct gguf_file *cli_model_open_path(const char *given, struct base_error *err)
 /* Appends the only file that matches the name to *path, which already has the folder. Fails with
  * BASE_MODEL if none or several match; the message lists these. */
 bool cli_model_find(const char *name, struct base_buffer *path, struct base_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A line of `batch` has the members of struct chat_request that are rows of its command; errors
  * name the option. */
-#ifndef CLI_OPTION_VALUE_H
-#define CLI_OPTION_VALUE_H
+#pragma once
 
 #include "cli/options.h"
 
@@ -32,5 +31,3 @@ bool cli_tools_from_json(struct chat_request *request, const json_t *value, stru
                          struct base_error *err);
 bool cli_variables_from_json(struct chat_request *request, const json_t *value,
                              struct base_keep *keep, struct base_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * Parsing, defaults, environment variables, --help, the man page, completions and suggestions use
  * its rows; outside the table only error messages contain names of options. An option's value
  * is that of the command line, otherwise that of INFER_<NAME>, otherwise the row's default. */
-#ifndef CLI_OPTIONS_H
-#define CLI_OPTIONS_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/keep.h"
@@ -288,5 +287,3 @@ void cli_foreign_say(const struct cli_foreign *f, char *out, size_t room);
 /* Returns the most similar of names[n] to a misspelt word; NULL if none is similar, or if the word
  * has at most three letters, because some name is always similar to such a word. */
 const char *cli_nearest(const char *word, const char *const *names, size_t n);
-
-#endif

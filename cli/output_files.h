@@ -2,8 +2,7 @@
  *
  * An output that the command also reads, under any name, is BASE_USAGE and is not changed. A signal
  * that ends the process removes incomplete files. */
-#ifndef CLI_OUTPUT_FILES_H
-#define CLI_OUTPUT_FILES_H
+#pragma once
 
 #include "base/output.h"
 #include "cli/options.h"
@@ -27,5 +26,3 @@ bool cli_output_check(const char *path, const struct cli_values *values,
                       const struct gguf_file *model, struct base_error *err);
 /* Calls base_output_close and unregisters the output. */
 bool cli_output_close(struct base_output *o, bool ok, struct base_error *err);
-
-#endif

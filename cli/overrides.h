@@ -1,6 +1,5 @@
 /* cli/overrides.h: metadata overrides of the command line. */
-#ifndef CLI_OVERRIDES_H
-#define CLI_OVERRIDES_H
+#pragma once
 
 #include "cli/options.h"
 #include "gguf/gguf.h"
@@ -14,5 +13,3 @@ bool cli_overrides_apply(struct gguf_file *file, const struct cli_values *values
 /* Fails with BASE_USAGE if a key of --override-kv has no effect: the file does not have it, and
  * neither the opened model nor the tokenizer, if it was opened, read it. */
 bool cli_overrides_check(const struct gguf_file *file, bool has_tokenizer, struct base_error *err);
-
-#endif

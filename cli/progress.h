@@ -5,8 +5,7 @@
  * Only on a terminal. It appears after a second, follows the terminal's width, and is erased before
  * any other output (cli/system.h erases it) and at the end of the work. There is one line, so there
  * is one state, and no argument for it: a timer's signal handler on the calling thread shows it. */
-#ifndef CLI_PROGRESS_H
-#define CLI_PROGRESS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ struct cli_progress_view {
  * Returns the number of bytes; *columns: the columns. Async-signal-safe. */
 size_t cli_progress_format(const struct cli_progress_view *view, size_t width,
                            char out[CLI_PROGRESS_LINE], size_t *columns);
-
-#endif

@@ -4,8 +4,7 @@
  * A mix is a row of rules. The first rule whose roles include that of the tensor and whose
  * conditions all hold determines its type; a tensor without a rule gets the mix's base. The rules
  * are those of llama-quantize for a file of that name, so that a name means the same size. */
-#ifndef CLI_QUANTIZE_TYPES_H
-#define CLI_QUANTIZE_TYPES_H
+#pragma once
 
 #include "quant/quant.h"
 
@@ -73,5 +72,3 @@ const struct cli_quantize_mix *cli_quantize_mix_find(const char *name);
 /* Returns name i of all types that can be written, mixes before other types; NULL past the last
  * one. */
 const char *cli_quantize_type_name(size_t i);
-
-#endif

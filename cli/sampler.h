@@ -2,8 +2,7 @@
  *
  * Contains what only the command line has: escapes in sequence breakers, biases of texts, the
  * engine's level. End-of-text tokens are in generate/. */
-#ifndef CLI_SAMPLER_H
-#define CLI_SAMPLER_H
+#pragma once
 
 #include "cli/load.h"
 #include "sample/sample.h"
@@ -25,5 +24,3 @@ bool cli_sampler_finish(const struct chat_request *request, const struct cli_mod
                         struct cli_sampler_parts *parts, struct sample_options *options,
                         struct base_error *err);
 void cli_sampler_parts_free(struct cli_sampler_parts *parts);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Forbidden calls fail with EPERM, EACCES or ENOSYS, without a signal. If the kernel or the build
  * has only one of the two, only this one is used; cli_sandbox_facts reports which exist. */
-#ifndef CLI_SANDBOX_H
-#define CLI_SANDBOX_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -43,5 +42,3 @@ struct cli_sandbox_facts {
     bool seccomp;
 };
 struct cli_sandbox_facts cli_sandbox_facts(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* cli/sandbox_none.h: the functions of cli/sandbox.h where there is no sandbox, for the one file of
  * a system that defines them. */
-#ifndef CLI_SANDBOX_NONE_H
-#define CLI_SANDBOX_NONE_H
+#pragma once
 
 #include "cli/sandbox.h"
 
@@ -26,5 +25,3 @@ struct cli_sandbox_facts cli_sandbox_facts(void)
 {
     return (struct cli_sandbox_facts){0};
 }
-
-#endif

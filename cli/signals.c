@@ -1,6 +1,7 @@
 /* cli/signals.c: signal handlers. See cli/signals.h. The functions of the first section run in a
  * handler and call only async-signal-safe functions. */
 #include "cli/signals.h"
+#include "base/utf8.h"
 #include "cli/terminal.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -57,13 +58,9 @@ static size_t hexadecimal(const char *text, uintptr_t *out)
 {
     size_t n = 0;
     for (*out = 0; n < 2 * sizeof *out; n++) {
-        const char c = text[n];
-        if (c >= '0' && c <= '9')
-            *out = *out << 4 | (uintptr_t)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            *out = *out << 4 | (uintptr_t)(c - 'a' + 10);
-        else
-            break;
+        const int digit = base_hex_digit(text[n]);
+        if (digit < 0) break;
+        *out = *out << 4 | (uintptr_t)digit;
     }
     return n;
 }

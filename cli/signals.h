@@ -3,8 +3,7 @@
  *
  * If a mapped model file is truncated or cannot be read, the process ends with one line and status
  * 3. A file-size limit is an error of write(2), not a signal. */
-#ifndef CLI_SIGNALS_H
-#define CLI_SIGNALS_H
+#pragma once
 
 #include "base/interrupt.h"
 #include "base/output.h"
@@ -26,5 +25,3 @@ void cli_signals_terminal(const struct termios *modes);
  * outputs. */
 bool cli_signals_guard(struct base_output *o);
 void cli_signals_release(const struct base_output *o);
-
-#endif

@@ -1,8 +1,7 @@
 /* cli/system.h: access to the operating system: standard streams, files, the clock.
  *
  * Results are written to standard output only through cli_write, which reports every failure. */
-#ifndef CLI_SYSTEM_H
-#define CLI_SYSTEM_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -54,5 +53,3 @@ bool cli_stdin_is_piped(void);
  * what the program waits for. */
 void cli_stdin_announce(void);
 bool cli_stdin_is_terminal(void);
-
-#endif

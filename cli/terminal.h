@@ -3,8 +3,7 @@
  * Control characters that a terminal would interpret (ESC and others, also C1), and bidirectional
  * controls, which change the displayed order, are shown as \u001b and so on, as in JSON; bytes that
  * are not UTF-8 are shown as \xff. All other text is unchanged. */
-#ifndef CLI_TERMINAL_H
-#define CLI_TERMINAL_H
+#pragma once
 
 #include "base/buffer.h"
 
@@ -21,5 +20,3 @@ void cli_show(struct base_buffer *out, const char *bytes, size_t size, bool line
  * `column`, and the others are indented by `indent`. */
 void cli_show_wrapped(const char *text, size_t size, size_t column, size_t indent, size_t width,
                       struct base_buffer *out);
-
-#endif

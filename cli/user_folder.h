@@ -1,6 +1,5 @@
 /* cli/user_folder.h: the user's folders of models, caches and histories. */
-#ifndef CLI_USER_FOLDER_H
-#define CLI_USER_FOLDER_H
+#pragma once
 
 #include "base/buffer.h"
 #include <sys/stat.h>
@@ -13,5 +12,3 @@ bool cli_user_path(const char *variable, const char *usual, const char *name,
 bool cli_user_make_folder(char *path, mode_t mode);
 /* Returns whether a file or folder is this user's, and others cannot write to it. */
 bool cli_user_owns(const struct stat *st);
-
-#endif

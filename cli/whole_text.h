@@ -1,6 +1,5 @@
 /* cli/whole_text.h: a request whose tokens a diffusion model writes together. */
-#ifndef CLI_WHOLE_TEXT_H
-#define CLI_WHOLE_TEXT_H
+#pragma once
 
 #include "cli/load.h"
 #include "generate/generate.h"
@@ -25,5 +24,3 @@ struct cli_diffusion {
  * request and its pieces to the sink, as generate_run does. */
 bool cli_diffusion_run(const struct cli_diffusion *d, generate_sink_fn *sink, void *user,
                        struct generate_outcome *outcome, struct base_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* engine/alibi.h: the slopes of ALiBi ("Train Short, Test Long", Press et al. 2022), in double,
  * rounded once. Only place 0 computes slopes. */
-#ifndef ENGINE_ALIBI_H
-#define ENGINE_ALIBI_H
+#pragma once
 
 #include "base/elementary.h"
 #include <stdint.h>
@@ -15,5 +14,3 @@ static inline float engine_alibi_slope(float max, int64_t head, int64_t n_heads)
     const double steps = head < n ? (double)(head + 1) : (double)(2 * (head - n) + 1) / 2;
     return (float)base_pow(2.0, -(double)max * steps / (double)n);
 }
-
-#endif

@@ -2,8 +2,7 @@
  * run planned graphs there.
  *
  * engine_backend_cpu is the device of place 0; engine_add_place adds others. */
-#ifndef ENGINE_BACKEND_H
-#define ENGINE_BACKEND_H
+#pragma once
 
 #include "engine/kv.h"
 
@@ -57,5 +56,3 @@ struct engine_backend {
 
 extern const struct engine_backend engine_backend_cpu;
 extern const struct engine_backend engine_backend_plan; /* computes layouts only; cannot run */
-
-#endif

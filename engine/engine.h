@@ -2,8 +2,7 @@
  *
  * All state for computing belongs to one `struct engine`; there are no globals. An engine runs
  * one graph at a time. */
-#ifndef ENGINE_ENGINE_H
-#define ENGINE_ENGINE_H
+#pragma once
 
 #include "base/cpu.h"
 #include "base/error.h"
@@ -70,5 +69,3 @@ void engine_set_observer(struct engine *e, const struct engine_observer *observe
  * that multiply them (engine/cpu/read_ahead.h): for models larger than the memory. Results do not
  * change. */
 void engine_set_read_ahead(struct engine *e, bool on);
-
-#endif

@@ -9,8 +9,7 @@
  * again.
  *
  * Shapes: [rows][cols], slowest first. T tokens, E embedding, H heads, D head size. */
-#ifndef ENGINE_GRAPH_H
-#define ENGINE_GRAPH_H
+#pragma once
 
 #include "engine/engine.h"
 #include "engine/tensor.h"
@@ -349,5 +348,3 @@ struct engine_tensor *engine_compress_keys(struct engine_graph *g, struct engine
  * rows and columns. Arithmetic: engine/cpu/op/op_compress.c. */
 struct engine_tensor *engine_sinkhorn(struct engine_graph *g, struct engine_tensor *x,
                                       int iterations, float eps);
-
-#endif

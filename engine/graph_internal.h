@@ -9,8 +9,7 @@
  *     union engine_params params = {.scale = {scale, bias}};
  *     return engine_graph_node(g, &engine_op_scale, src, 1, &params);
  */
-#ifndef ENGINE_GRAPH_INTERNAL_H
-#define ENGINE_GRAPH_INTERNAL_H
+#pragma once
 
 #include "base/arena.h"
 #include "engine/graph.h"
@@ -119,5 +118,3 @@ static inline int engine_graph_index(const struct engine_graph *g, const struct 
 /* engine/simplify.c: replaces groups of nodes by fused ones that give the same bits, in time linear
  * in the size of the graph. BASE_NO_MEMORY when the arena is full. */
 bool engine_graph_simplify(struct engine_graph *g, struct base_error *err);
-
-#endif

@@ -12,8 +12,7 @@
  * `table`: F32 [slots][..], contiguous, a leaf; a run writes into it, and nodes built later read
  * the new states. Other sources may have any strides and be of any type with arithmetic.
  * Arithmetic: op_recurrent.c. */
-#ifndef ENGINE_GRAPH_RECURRENT_H
-#define ENGINE_GRAPH_RECURRENT_H
+#pragma once
 
 #include "engine/graph.h"
 
@@ -63,5 +62,3 @@ struct engine_tensor *engine_gated_delta(struct engine_graph *g, struct engine_t
                                          struct engine_tensor *k, struct engine_tensor *v,
                                          struct engine_tensor *gate, struct engine_tensor *beta,
                                          struct engine_tensor *table, struct engine_tensor *spans);
-
-#endif

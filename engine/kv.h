@@ -2,8 +2,7 @@
  *
  * A cache tensor of a layer has the shape [heads][units][elements]. A unit is what the device
  * interleaves: the rows of `rows` consecutive slots, from a multiple of that on. */
-#ifndef ENGINE_KV_H
-#define ENGINE_KV_H
+#pragma once
 
 #include "engine/graph.h"
 
@@ -32,5 +31,3 @@ int64_t engine_kv_coded_elements(const struct engine_place *place, enum engine_k
  * place. */
 void engine_kv_copy(const struct engine_place *place, const struct engine_kv_form *form, char *to,
                     uint32_t to_row, const char *from, uint32_t from_row);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A row defines an op, not how it is computed: each device has a table of its own for that
  * (engine/cpu/cpu_op.h). Rows are in engine/graph/, with their builders; engine/ops.h lists all. */
-#ifndef ENGINE_OP_H
-#define ENGINE_OP_H
+#pragma once
 
 #include "engine/tensor.h"
 
@@ -26,5 +25,3 @@ struct engine_op {
     /* The work of a run, for profiles; NULL: that of reading its sources and writing dst. */
     struct engine_work (*work)(const struct engine_tensor *dst);
 };
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A builder (engine/graph.h) fills the member of its op in the node's `params`; shape rules,
  * rewrites and every device read it there. */
-#ifndef ENGINE_OP_PARAMS_H
-#define ENGINE_OP_PARAMS_H
+#pragma once
 
 #include "engine/unary.h"
 #include "quant/quant.h"
@@ -122,5 +121,3 @@ union engine_params {
     struct engine_compress_keys compress_keys;
     struct engine_sinkhorn sinkhorn;
 };
-
-#endif

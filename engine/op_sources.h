@@ -1,8 +1,7 @@
 /* engine/op_sources.h: the sources of ops that have many: their places in src[] of a node.
  *
  * Shape rules and every device read them by these names. */
-#ifndef ENGINE_OP_SOURCES_H
-#define ENGINE_OP_SOURCES_H
+#pragma once
 
 #include "engine/tensor.h"
 
@@ -56,5 +55,3 @@ struct engine_product {
     int n_w;
 };
 struct engine_product engine_product_of(const struct engine_tensor *dst);
-
-#endif

@@ -1,7 +1,6 @@
 /* engine/ops.h: the list of all ops. Each row, engine_op_NAME, is in engine/graph/; its code on the
  * CPU in op/, matmul/ or attention/; test/test_op_table.c has a case for each. */
-#ifndef ENGINE_OPS_H
-#define ENGINE_OPS_H
+#pragma once
 
 #include "engine/op.h"
 
@@ -24,5 +23,3 @@
 #define ENGINE_OP_DECLARE(name) extern const struct engine_op engine_op_##name;
 ENGINE_OPS(ENGINE_OP_DECLARE)
 #undef ENGINE_OP_DECLARE
-
-#endif

@@ -5,8 +5,7 @@
  * lie in place 0, and a planned graph copies what nodes of another place read or give
  * (engine/plan.h). Only a place's device reads and writes its memory: other code calls the
  * functions below. */
-#ifndef ENGINE_PLACE_H
-#define ENGINE_PLACE_H
+#pragma once
 
 #include "base/error.h"
 #include <stdbool.h>
@@ -48,5 +47,3 @@ void engine_buffer_free(struct engine_buffer *buffer); /* the buffer may be empt
 void engine_place_write(const struct engine_place *place, char *to, const void *from,
                         uint64_t size);
 void engine_place_read(const struct engine_place *place, void *to, const char *from, uint64_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* engine/plan.h: a planned graph: steps, their order and memory. Created by plan.c, prepared and
  * run by the devices of its places. Private to engine/. */
-#ifndef ENGINE_PLAN_H
-#define ENGINE_PLAN_H
+#pragma once
 
 #include "engine/backend.h"
 #include "engine/tensor.h"
@@ -59,5 +58,3 @@ bool engine_plan_make(struct engine_graph *g, struct base_error *err);
 bool engine_plan_run(const struct engine_plan *plan, const struct engine *engine,
                      struct base_error *err);
 void engine_plan_free(struct engine_plan *plan); /* frees the buffers */
-
-#endif

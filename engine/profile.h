@@ -3,8 +3,7 @@
  * Worker 0 reads the clock at the start of every step and adds the time since the last reading to
  * the previous step, so the time of waiting for other workers is counted for the node that they
  * run. When off, it costs one comparison per node. cli/out/profile_report.c prints the counters. */
-#ifndef ENGINE_PROFILE_H
-#define ENGINE_PROFILE_H
+#pragma once
 
 #include "engine/engine.h"
 #include "engine/op.h"
@@ -45,5 +44,3 @@ void engine_profile_start(struct engine_profile *p);
 void engine_profile_step(struct engine_profile *p, const struct engine_tensor *node,
                          const char *route, bool barrier);
 void engine_profile_end(struct engine_profile *p);
-
-#endif

@@ -3,8 +3,7 @@
  * Views, permutes, slices and reshapes use the memory of another tensor without a copy: every op
  * supports strides. In comments, shapes are [ne3][ne2][ne1][ne0], slowest first, as in C arrays;
  * elements along ne[0] are contiguous. */
-#ifndef ENGINE_TENSOR_H
-#define ENGINE_TENSOR_H
+#pragma once
 
 #include "base/error.h"
 #include "engine/op_params.h"
@@ -48,5 +47,3 @@ bool engine_tensor_contiguous(const struct engine_tensor *t);
 bool engine_tensor_row_contiguous(const struct engine_tensor *t); /* nb[0] is the element's size */
 bool engine_tensor_same_shape(const struct engine_tensor *a, const struct engine_tensor *b);
 bool engine_tensor_can_repeat(const struct engine_tensor *small, const struct engine_tensor *big);
-
-#endif

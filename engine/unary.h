@@ -1,6 +1,5 @@
 /* engine/unary.h: the elementwise functions of one input. */
-#ifndef ENGINE_ISA_UNARY_H
-#define ENGINE_ISA_UNARY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ static inline bool engine_unary_has_zeros(enum engine_unary f)
 {
     return f == ENGINE_RELU || f == ENGINE_RELU_SQR;
 }
-
-#endif

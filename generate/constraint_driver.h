@@ -3,8 +3,7 @@
  *
  * Contains the masks of one model's vocabulary and the state of the generated text;
  * constraint_source.h compiles constraints. */
-#ifndef GENERATE_CONSTRAINT_DRIVER_H
-#define GENERATE_CONSTRAINT_DRIVER_H
+#pragma once
 
 #include "sample/constrain/constraint.h"
 #include "sample/sample.h"
@@ -69,5 +68,3 @@ bool generate_driver_shown_complete(const struct generate_driver *d);
  * `size`) and their number to *n; 0 if there are none. */
 bool generate_driver_tokenize(struct generate_driver *d, const char *bytes, size_t size,
                               int32_t *ids, size_t *n, struct base_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* generate/constraint_source.h: a constraint as the user writes it, and its compiled form.
  *
  * Contains the kinds of constraints; nothing is read from files here. */
-#ifndef GENERATE_CONSTRAINT_SOURCE_H
-#define GENERATE_CONSTRAINT_SOURCE_H
+#pragma once
 
 #include "base/keep.h"
 #include "sample/constrain/constraint.h"
@@ -29,5 +28,3 @@ struct generate_constraint_source {
 bool generate_constraint_compile(const struct generate_constraint_source *source, bool generate,
                                  struct constrain_notes *notes, struct constraint **out,
                                  struct base_error *err);
-
-#endif

@@ -5,8 +5,7 @@
  * steps, m / S in each, the remainder in the first ones. In a step every mask of the block gets a
  * candidate from the sampler, and the candidates with the highest confidence stay; of equal ones
  * the earlier position's. (Nie et al. 2025, LLaDA; Ye et al. 2025, Dream.) */
-#ifndef GENERATE_DIFFUSION_H
-#define GENERATE_DIFFUSION_H
+#pragma once
 
 #include "models/model.h"
 #include "sample/sample.h"
@@ -38,5 +37,3 @@ struct generate_diffusion {
  * session's and the sampler's errors. */
 bool generate_diffuse(struct model_session *s, const struct generate_diffusion *d, int32_t *ids,
                       size_t n_prompt, uint32_t *n, struct base_error *err);
-
-#endif

@@ -7,8 +7,7 @@
  * token by the logits of plain evaluation, bit for bit, and drops what was evaluated after a wrong
  * draft token. So drafts, and the measured times that determine their number, change the speed of a
  * text and never its bytes. */
-#ifndef GENERATE_DRAFT_H
-#define GENERATE_DRAFT_H
+#pragma once
 
 #include "models/model.h"
 
@@ -55,5 +54,3 @@ struct generate_draft_counts {
     uint64_t n_batches, n_guesses, n_right;
 };
 struct generate_draft_counts generate_draft_counts(const struct generate_draft *d);
-
-#endif

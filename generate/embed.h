@@ -4,8 +4,7 @@
  * a text's row do not depend on the others: a hidden state depends on the text's own tokens, means
  * are summed in double precision in the order of the tokens, and rows of a product are independent.
  */
-#ifndef GENERATE_EMBED_H
-#define GENERATE_EMBED_H
+#pragma once
 
 #include "models/model.h"
 
@@ -42,5 +41,3 @@ uint64_t generate_embedder_done(const struct generate_embedder *e);
 void generate_embed_normalize(float *v, size_t n, int p);
 /* Returns the cosine of the angle between a[n] and b[n]; 0 if one of them is zero. */
 double generate_embed_cosine(const float *a, const float *b, size_t n);
-
-#endif

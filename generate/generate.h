@@ -15,8 +15,7 @@
  *
  * After generate_request_begin a request itself allocates nothing; a constraint's caches grow with
  * each new state. */
-#ifndef GENERATE_GENERATE_H
-#define GENERATE_GENERATE_H
+#pragma once
 
 #include "models/adapter.h"
 #include "sample/constrain/constraint.h"
@@ -186,5 +185,3 @@ typedef bool generate_sink_fn(void *user, const struct generate_piece *piece,
 struct generate_draft;
 bool generate_run(struct generate_request *r, struct generate_draft *draft, generate_sink_fn *sink,
                   void *user, struct generate_outcome *outcome, struct base_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The model writes compact JSON, whose white space costs no tokens; this adds line breaks and
  * indents to the text that is shown. */
-#ifndef GENERATE_JSON_LINES_H
-#define GENERATE_JSON_LINES_H
+#pragma once
 
 #include "base/buffer.h"
 #include <stdint.h>
@@ -19,5 +18,3 @@ struct generate_json_lines {
  * replaced; bytes that are no JSON are copied. */
 void generate_json_lines_add(struct generate_json_lines *l, const char *bytes, size_t size,
                              struct base_buffer *out);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A batch has the request's next ids and draft tokens; its logits select tokens. It has no other
  * requests. */
-#ifndef GENERATE_LONE_H
-#define GENERATE_LONE_H
+#pragma once
 
 #include "generate/draft.h"
 #include "generate/generate.h"
@@ -28,5 +27,3 @@ struct generate_lone {
  * interrupt. */
 bool generate_lone_step(struct generate_lone *l, const int32_t *ids, size_t n,
                         struct base_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * Contains the ids of one text, and where each group of GENERATE_NGRAM consecutive ids occurs;
  * draft.h determines the number of draft tokens. Adding and looking up take bounded time. Private
  * to generate/. */
-#ifndef GENERATE_NGRAM_H
-#define GENERATE_NGRAM_H
+#pragma once
 
 #include "base/error.h"
 #include <stdint.h>
@@ -30,5 +29,3 @@ void generate_ngram_add(struct generate_ngram *g, int32_t id);
  * id[position] and the ids after it are the draft. *length is the number of matching ids, at most
  * GENERATE_NGRAM_MATCH. Returns 0 if the end has not occurred before. */
 uint32_t generate_ngram_find(const struct generate_ngram *g, uint32_t *length);
-
-#endif

@@ -15,8 +15,7 @@
  * Memory is that of the session, n_ctx ids for each sequence and n_slots requests. The caller
  * allocates the jobs and bounds their number. A step allocates only for a request with options that
  * are new to its slot, and what generate/generate.h states. */
-#ifndef GENERATE_SCHEDULER_H
-#define GENERATE_SCHEDULER_H
+#pragma once
 
 #include "generate/draft.h"
 #include "generate/generate.h"
@@ -91,5 +90,3 @@ size_t generate_scheduler_running(const struct generate_scheduler *s); /* jobs w
  * own: of the evaluation, or of an `end`. After an error or an interrupt (BASE_INTERRUPTED) the
  * scheduler can only be freed. */
 bool generate_scheduler_step(struct generate_scheduler *s, struct base_error *err);
-
-#endif

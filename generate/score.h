@@ -9,8 +9,7 @@
  * kept and evaluated once too. The results of a row have the same bits whatever else is evaluated:
  * the logits of a sequence depend on its own tokens only, and sums are in double precision in the
  * order of the vocabulary. */
-#ifndef GENERATE_SCORE_H
-#define GENERATE_SCORE_H
+#pragma once
 
 #include "models/model.h"
 
@@ -53,5 +52,3 @@ bool generate_scorer_run(struct generate_scorer *s, const struct generate_score_
                          size_t n, struct base_error *err);
 /* Returns the counts since the scorer was created. */
 struct generate_score_counts generate_scorer_counts(const struct generate_scorer *s);
-
-#endif

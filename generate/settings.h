@@ -1,7 +1,6 @@
 /* generate/settings.h: what a user may choose for one text: data, of which a request's options are
  * made (struct generate_options has what these need: compiled constraints, biases of ids). */
-#ifndef GENERATE_SETTINGS_H
-#define GENERATE_SETTINGS_H
+#pragma once
 
 #include "generate/constraint_source.h"
 #include "sample/sample.h"
@@ -20,5 +19,3 @@ struct generate_settings {
     int64_t logprobs;    /* best tokens that are reported for each token; -1: none */
     bool ignore_eos;     /* end-of-text tokens are never chosen */
 };
-
-#endif

@@ -4,8 +4,7 @@
  * Contains the probability of a token from a row of logits, the divergence of two rows, means with
  * their standard errors, and quantiles; no evaluation, files or printing. All sums are in double
  * precision and in the order of the calls, so that results do not depend on threads. */
-#ifndef GENERATE_STATISTICS_H
-#define GENERATE_STATISTICS_H
+#pragma once
 
 #include "base/error.h"
 
@@ -86,5 +85,3 @@ double generate_statistics_correlation(
 struct generate_estimate generate_statistics_rms_shift(const struct generate_statistics *s);
 struct generate_estimate
 generate_statistics_same_top(const struct generate_statistics *s); /* a share */
-
-#endif

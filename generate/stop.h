@@ -2,8 +2,7 @@
  *
  * Text that may still become a stop string is held back; other text is released at once. The stop
  * string itself is never released. */
-#ifndef GENERATE_STOP_H
-#define GENERATE_STOP_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -26,5 +25,3 @@ int generate_stop_feed(struct generate_stop *s, const char *bytes, size_t size,
                        struct base_buffer *out);
 /* Ends the text without a match: appends the bytes that were held back. */
 void generate_stop_end(struct generate_stop *s, struct base_buffer *out);
-
-#endif

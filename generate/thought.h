@@ -7,8 +7,7 @@
  *       |   CLOSING    tokens that the request writes: the closing mark, or the rest of it, and the
  *       |  /           answer's header
  *     ANSWERING        a constraint applies */
-#ifndef GENERATE_THOUGHT_H
-#define GENERATE_THOUGHT_H
+#pragma once
 
 #include "generate/constraint_driver.h"
 #include "generate/generate.h"
@@ -58,5 +57,3 @@ int32_t generate_thought_offer(struct generate_thought *t, const float *logits, 
 
 /* Call this after a token was chosen or written; it may replace the token. */
 bool generate_thought_take(struct generate_thought *t, int32_t *id, struct base_error *err);
-
-#endif

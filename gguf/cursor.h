@@ -2,8 +2,7 @@
  *
  * The first error sticks, with the byte offset of the item that failed; every later read returns
  * zero, so that a parser may read a whole record and check once. Private to gguf/. */
-#ifndef GGUF_CURSOR_H
-#define GGUF_CURSOR_H
+#pragma once
 
 #include "base/error.h"
 #include "gguf/gguf.h"
@@ -42,5 +41,3 @@ bool gguf_cursor_fail(struct gguf_cursor *c, uint64_t offset, const char *format
 /* A name from the file as a C string for messages: a long one is truncated, NULs become '?'. */
 enum { GGUF_ITEM_SIZE = 96 };
 const char *gguf_item(struct gguf_str name, char out[GGUF_ITEM_SIZE]);
-
-#endif

@@ -6,8 +6,7 @@
  * vocabularies), compute with tensors or print. Every count, length, offset and type is checked
  * against the size of the file, and every error is BASE_MODEL with the byte offset and the key's or
  * tensor's name. */
-#ifndef GGUF_GGUF_H
-#define GGUF_GGUF_H
+#pragma once
 
 #include "base/error.h"
 #include "base/output.h"
@@ -175,17 +174,10 @@ struct base_output *gguf_writer_output(struct gguf_writer *w);
 
 /* Metadata; the first error sticks in the writer, and gguf_writer_begin reports it. */
 void gguf_writer_u32(struct gguf_writer *w, const char *key, uint32_t value);
-void gguf_writer_u64(struct gguf_writer *w, const char *key, uint64_t value);
-void gguf_writer_i32(struct gguf_writer *w, const char *key, int32_t value);
-void gguf_writer_f32(struct gguf_writer *w, const char *key, float value);
-void gguf_writer_bool(struct gguf_writer *w, const char *key, bool value);
 void gguf_writer_str(struct gguf_writer *w, const char *key, const char *bytes, uint64_t size);
 void gguf_writer_str_array(struct gguf_writer *w, const char *key, const struct gguf_str *items,
                            uint64_t count);
-/* Numbers in memory order: `items` is `count` values of `item`. */
-void gguf_writer_array(struct gguf_writer *w, const char *key, enum gguf_kind item,
-                       const void *items, uint64_t count);
-/* A key of another file, unchanged. Writing the same key again replaces it. */
+/* Any value, as a file has it. Writing the same key again replaces it. */
 void gguf_writer_copy_kv(struct gguf_writer *w, const struct gguf_kv *kv);
 
 /* Makes the file begin with the first four bytes of another one. */
@@ -223,5 +215,3 @@ bool gguf_writer_copy_data(struct gguf_writer *w, const struct gguf_file *file,
                            const struct gguf_tensor *t, struct base_error *err);
 /* Checks that all declared data was written, closes the output and renames it. */
 bool gguf_writer_end(struct gguf_writer *w, struct base_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The names come from the file, and a hash table would be slow for names that were chosen to
  * collide; a binary search is fast for any names. Private to gguf/. */
-#ifndef GGUF_INDEX_H
-#define GGUF_INDEX_H
+#pragma once
 
 #include "gguf/gguf.h"
 
@@ -23,5 +22,3 @@ const void *gguf_index_find(const struct gguf_index *index, struct gguf_str name
 
 /* A record whose name an earlier record has too (the last of equal names), or NULL. */
 const void *gguf_index_duplicate(const struct gguf_index *index);
-
-#endif

@@ -1,6 +1,5 @@
 /* gguf/part.h: one file of a model, parsed and checked. Private to gguf/. */
-#ifndef GGUF_PART_H
-#define GGUF_PART_H
+#pragma once
 
 #include "gguf/gguf.h"
 #include "gguf/index.h"
@@ -59,5 +58,3 @@ enum { GGUF_MAX_NAME = 64, GGUF_MAX_KEY = 65535 }; /* bytes; limits of the speci
 /* Opens a file of `size` bytes that begins with a copy of head[0..head_size); the rest is zeros. */
 struct gguf_file *gguf_open_head(const void *head, uint64_t head_size, uint64_t size,
                                  struct base_error *err);
-
-#endif

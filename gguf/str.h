@@ -1,6 +1,5 @@
 /* gguf/str.h: texts of a file, as slices of it. */
-#ifndef GGUF_STR_H
-#define GGUF_STR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ static inline int gguf_str_compare(struct gguf_str a, struct gguf_str b)
     const int order = n ? memcmp(a.data, b.data, n) : 0;
     return order ? order : (a.size > b.size) - (a.size < b.size);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * distribute the units and join their results in the order of the units, so that sums have the same
  * bits each time. The type's kernel decodes the values: an infinite scale gives infinities or NaN.
  * These functions allocate nothing, start no threads and print nothing. */
-#ifndef GGUF_VALUES_H
-#define GGUF_VALUES_H
+#pragma once
 
 #include "gguf/gguf.h"
 
@@ -51,5 +50,3 @@ struct gguf_layout {
     bool unordered;                /* data is not in the order of the directory */
 };
 struct gguf_layout gguf_layout_measure(const struct gguf_file *file, int part);
-
-#endif

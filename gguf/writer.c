@@ -180,39 +180,12 @@ static void close_value(struct gguf_writer *w, const struct base_buffer *value)
     if (value->failed) fail_memory(w);
 }
 
-/* Adds a number in the order of its bytes in memory. */
-static void add_number(struct gguf_writer *w, const char *key, enum gguf_kind kind,
-                       const void *bytes, size_t size)
-{
-    struct base_buffer *b = open_named(w, key, kind);
-    if (!b) return;
-    base_buffer_add(b, bytes, size);
-    close_value(w, b);
-}
-
 void gguf_writer_u32(struct gguf_writer *w, const char *key, uint32_t value)
 {
-    add_number(w, key, GGUF_U32, &value, sizeof value);
-}
-
-void gguf_writer_u64(struct gguf_writer *w, const char *key, uint64_t value)
-{
-    add_number(w, key, GGUF_U64, &value, sizeof value);
-}
-
-void gguf_writer_i32(struct gguf_writer *w, const char *key, int32_t value)
-{
-    add_number(w, key, GGUF_I32, &value, sizeof value);
-}
-
-void gguf_writer_f32(struct gguf_writer *w, const char *key, float value)
-{
-    add_number(w, key, GGUF_F32, &value, sizeof value);
-}
-
-void gguf_writer_bool(struct gguf_writer *w, const char *key, bool value)
-{
-    add_number(w, key, GGUF_BOOL, &(uint8_t){value}, 1);
+    struct base_buffer *b = open_named(w, key, GGUF_U32);
+    if (!b) return;
+    add_u32(b, value);
+    close_value(w, b);
 }
 
 void gguf_writer_str(struct gguf_writer *w, const char *key, const char *bytes, uint64_t size)
@@ -231,23 +204,6 @@ void gguf_writer_str_array(struct gguf_writer *w, const char *key, const struct 
     add_u32(b, GGUF_STRING);
     add_u64(b, count);
     for (uint64_t i = 0; i < count; i++) add_str(b, items[i].data, items[i].size);
-    close_value(w, b);
-}
-
-void gguf_writer_array(struct gguf_writer *w, const char *key, enum gguf_kind item,
-                       const void *items, uint64_t count)
-{
-    uint64_t size;
-    struct base_buffer *b = open_named(w, key, GGUF_ARRAY);
-    if (!b) return;
-    if (gguf_kind_size(item) == 0 || !base_mul(count, gguf_kind_size(item), &size)) {
-        base_fail_at(&w->error, BASE_FAILED, key, -1,
-                     "not an array of numbers that can be written");
-        return;
-    }
-    add_u32(b, item);
-    add_u64(b, count);
-    base_buffer_add(b, items, size);
     close_value(w, b);
 }
 

@@ -11,8 +11,7 @@
  * so that the state of the tokens before is that of the model alone. MTP layers are without
  * adapters. File format and arithmetic: Hu et al. 2021 (LoRA), Greenewald et al. 2025 (activated
  * LoRA). */
-#ifndef MODELS_ADAPTER_H
-#define MODELS_ADAPTER_H
+#pragma once
 
 #include "models/model.h"
 
@@ -71,5 +70,3 @@ uint32_t model_seq_adapt_to(struct model_session *s, uint32_t seq, const float *
 /* Returns for how many first tokens the sequence's adaptation is that of a new sequence;
  * UINT32_MAX: for all. */
 uint32_t model_seq_usual(const struct model_session *s, uint32_t seq);
-
-#endif

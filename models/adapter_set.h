@@ -1,7 +1,6 @@
 /* models/adapter_set.h: the adapters and control vectors of a model, as its graphs use them.
  * Private to models/. */
-#ifndef MODELS_ADAPTER_SET_H
-#define MODELS_ADAPTER_SET_H
+#pragma once
 
 #include "engine/graph.h"
 #include "models/adapter.h"
@@ -40,5 +39,3 @@ struct model_adapter_part *model_adapter_part_of(const struct model_adapter_set 
 /* Fails with BASE_MODEL if a part is refused by a graph that was built. */
 bool model_adapters_check(const struct model_adapter_set *set, struct base_error *err);
 void model_adapters_free(struct model_adapter_set *set);
-
-#endif

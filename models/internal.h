@@ -1,6 +1,5 @@
 /* models/internal.h: the model and its graphs, shared by the files of this room. */
-#ifndef MODELS_INTERNAL_H
-#define MODELS_INTERNAL_H
+#pragma once
 
 #include "models/adapter_set.h"
 #include "models/block/blocks.h"
@@ -198,5 +197,3 @@ uint32_t model_drafter_most(const struct model_drafter *r);
 /* See model_seq_draft. The caller has checked the arguments. */
 bool model_drafter_draft(struct model_drafter *r, uint32_t seq, int32_t *ids, uint32_t n,
                          uint32_t k, model_chooser choose, void *user, struct base_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * of sequences; no text, sampling or printing. A model is immutable once open (its weights are in
  * the mapped file). A session is the mutable part: one or several sequences of tokens, their cache,
  * and the graphs. */
-#ifndef MODELS_MODEL_H
-#define MODELS_MODEL_H
+#pragma once
 
 #include "engine/engine.h"
 #include "gguf/gguf.h"
@@ -268,5 +267,3 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
 /* Returns the logits [n_vocab] of the last token that had logits; NULL before the first one and
  * after a truncation. They are valid until the next evaluation. */
 const float *model_last_logits(const struct model_session *s);
-
-#endif

@@ -3,8 +3,7 @@
  * A layer is {mixer, feed-forward network, norms}. The architecture's plan selects the blocks. The
  * data of a layer's block (numbers, tensors) is a struct that only the block's file in
  * models/block/ declares. Private to models/. */
-#ifndef MODELS_PARAMS_H
-#define MODELS_PARAMS_H
+#pragma once
 
 #include "models/arch/arch.h"
 
@@ -411,5 +410,3 @@ bool model_read_f32(struct model_reader *r, const char *name, enum model_need ne
 /* Reads a number of one layer: one number for all layers, or an array of n_layer. */
 bool model_read_layer_f32(struct model_reader *r, const char *name, enum model_need need,
                           uint32_t layer, float min, float *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* models/weights.h: a model's tensors, bound once when the model is opened and checked against the
  * shapes that its numbers imply. Private to models/. */
-#ifndef MODELS_WEIGHTS_H
-#define MODELS_WEIGHTS_H
+#pragma once
 
 #include "models/model.h"
 #include "models/params.h"
@@ -31,5 +30,3 @@ struct model_weights {
 bool model_weights_bind(struct model_weights *w, struct model_params *p,
                         const struct gguf_file *file, struct base_error *err);
 void model_weights_free(struct model_weights *w);
-
-#endif

@@ -1,6 +1,5 @@
 /* quant/act.h: private to quant/: what the conversions of activations share at all levels. */
-#ifndef QUANT_ACT_H
-#define QUANT_ACT_H
+#pragma once
 
 #include "quant/types.h"
 #include <math.h>
@@ -30,5 +29,3 @@ static inline int8_t quant_act_code(float x, float factor)
     /* 0 times an infinite x would be NaN. */
     return factor == 0.0f ? 0 : (int8_t)lrintf(x * factor);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* quant/codebook.h: private to quant/: the values of codes that are indices into a book. They are
  * denser around 0, where weights are more frequent. */
-#ifndef QUANT_CODEBOOK_H
-#define QUANT_CODEBOOK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ static const int8_t quant_codebook_kl[2][32] = {
      1,   1,   1,   1,   13,  13,  13,  13,  13,  28,  28,  28,  28,  28,  47,  47},
     {-23, 13, -63, -10, 13,  47,  -40, -23, 1,  13,  28,  -63, 1,  13, 47,  -23,
      -10, 1,  13,  28,  -40, -23, -10, 1,   13, -63, -23, 1,   28, 47, -23, 13}};
-
-#endif

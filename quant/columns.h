@@ -20,8 +20,7 @@
  *   F16          fmaf(w, 0, lane) = lane, except that a lane of -0, the result of an underflow, may
  *                become +0. That can change only the sign of a lane that is zero, and so only the
  *                sign of a result that is zero: the caller computes such a result by rows. */
-#ifndef QUANT_COLUMNS_H
-#define QUANT_COLUMNS_H
+#pragma once
 
 #include "quant/quant.h"
 
@@ -55,5 +54,3 @@ static inline int64_t quant_columns_block(enum quant_id id, int64_t n_rows)
 
 /* Private to quant/: puts the scalar kernels into the table. */
 void quant_columns_fill(struct quant_kernels *kernels);
-
-#endif

@@ -1,7 +1,6 @@
 /* quant/half.h: private to quant/: the conversions of quant/half.c as inline functions without
  * branches, so that loops over them become vector code on any CPU. */
-#ifndef QUANT_HALF_H
-#define QUANT_HALF_H
+#pragma once
 
 #include "quant/types.h"
 
@@ -60,5 +59,3 @@ static inline uint16_t quant_float_to_bfloat(float f)
     uint32_t nan = bits >> 16 | 0x40;
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
 }
-
-#endif

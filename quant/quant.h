@@ -5,10 +5,10 @@
  * threads, allocates nothing, and reads no files. Called by gguf/ (names and sizes) and engine/
  * (everything).
  *
- * A type is a pair of files: q4_0.h has the block struct, a drawing of its bits and what kernels
- * inline; q4_0.c has the scalar kernels, which are the specification, the encoder, and one const
- * row. The kernels of an instruction set are in its folder: quant/x86/q4_0_x86.c. Those of ARM are
- * inlined with functions of a type: quant/arm/.
+ * A type is a header and a row: q4_k.h has the block struct, a drawing of its bits and what kernels
+ * inline; the file of its family, k_types.c, has the scalar kernels, which are the specification,
+ * the encoder, and one const row. The kernels of an instruction set are in its folder:
+ * quant/x86/q4_k_x86.c. Those of ARM are inlined with functions of a type: quant/arm/.
  *
  * ---- Canonical arithmetic (scalar is the specification; every kernel gives the same bits) ----
  *
@@ -55,8 +55,7 @@
  *   subnormal become zero of the same sign (results judged after rounding as if the exponent had
  *   no bound), rounding to nearest even for any state of the control register. Then the same
  *   tree. */
-#ifndef QUANT_QUANT_H
-#define QUANT_QUANT_H
+#pragma once
 
 #include "base/cpu.h"
 #include <stdbool.h>
@@ -415,5 +414,3 @@ float quant_f16_to_f32(uint16_t h); /* NaN keeps its payload, made quiet */
 uint16_t quant_f32_to_f16(float f); /* overflow gives infinity, NaN a quiet NaN */
 float quant_bf16_to_f32(uint16_t b);
 uint16_t quant_f32_to_bf16(float f); /* subnormals kept; NaN made quiet */
-
-#endif

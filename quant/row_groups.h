@@ -8,8 +8,7 @@
  *     step r:  r, r+n, r+2n, ..   step r:  r*m, r*m+1, .., r*m+m-1        m rows per step
  *
  * Listed rows are any m addresses. A single row is m strided rows with stride 0. */
-#ifndef QUANT_ROW_GROUPS_H
-#define QUANT_ROW_GROUPS_H
+#pragma once
 
 #include "quant/stream.h"
 #include "quant/types.h"
@@ -110,5 +109,3 @@ QUANT_INLINE void quant_gemv_by_groups(int n, bool listed, quant_group_sums *sum
     else
         quant_gemv_groups(n, 1, QUANT_ROWS_STRIDED, sums, product, rows, &out);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A kernel that reads several rows at once, or faster than the hardware prefetcher loads them,
  * prefetches memory in address order, some thousand bytes ahead. A prefetch never faults, so an
  * address past the end is valid too. */
-#ifndef QUANT_STREAM_H
-#define QUANT_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -99,5 +98,3 @@ PREFETCH_INLINE void quant_prefetch_single(const char *at, size_t bytes, bool to
     else
         quant_prefetch_pages(at, bytes);
 }
-
-#endif

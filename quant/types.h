@@ -1,7 +1,6 @@
 /* quant/types.h: private to quant/: the rows that the type files export, the activation kernels,
  * and the functions that every type file needs. */
-#ifndef QUANT_TYPES_H
-#define QUANT_TYPES_H
+#pragma once
 
 #include "base/unroll.h"
 #include "quant/quant.h"
@@ -28,7 +27,28 @@ extern const struct quant_search quant_search_scalar;
         NAME##_encode_at(k, in, importance, row);                                                  \
     }
 
-/* One row per file; quant/types.c puts them into the table. */
+/* Define a kernel FUNCTION for the attribute TARGET, which may be empty; its body is a call with
+ * the kernel's parameters: k, rows, a, out; or first, n, row, out; or first, n_blocks, row, panel.
+ */
+#define QUANT_GEMV_AT(FUNCTION, TARGET, ...)                                                       \
+    TARGET static void FUNCTION(int64_t k, const struct quant_rows *rows,                          \
+                                const struct quant_act *a, float *out)                             \
+    {                                                                                              \
+        __VA_ARGS__;                                                                               \
+    }
+#define QUANT_DECODE_AT(FUNCTION, TARGET, ...)                                                     \
+    TARGET static void FUNCTION(int64_t first, int64_t n, const void *row, float *out)             \
+    {                                                                                              \
+        __VA_ARGS__;                                                                               \
+    }
+#define QUANT_UNPACK_AT(FUNCTION, TARGET, ...)                                                     \
+    TARGET static void FUNCTION(int64_t first, int64_t n_blocks,                                   \
+                                const void *const row[QUANT_PANEL_ROWS], void *panel)              \
+    {                                                                                              \
+        __VA_ARGS__;                                                                               \
+    }
+
+/* Rows of types; quant/types.c puts them into the table. */
 extern const struct quant_type quant_type_f32;
 extern const struct quant_type quant_type_f16;
 extern const struct quant_type quant_type_q4_0;
@@ -103,11 +123,7 @@ static inline void quant_gemv_by_dot(float (*dot)(int64_t, const void *, const s
 
 /* Defines NAME##_gemv, for scalar.gemv, from NAME##_dot. */
 #define QUANT_GEMV_BY_DOT(NAME)                                                                    \
-    static void NAME##_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,   \
-                            float *out)                                                            \
-    {                                                                                              \
-        quant_gemv_by_dot(NAME##_dot, k, rows, a, out);                                            \
-    }
+    QUANT_GEMV_AT(NAME##_gemv, , quant_gemv_by_dot(NAME##_dot, k, rows, a, out))
 
 /* Loads a little-endian word of a block, at any address. */
 static inline uint16_t quant_load16(const void *at)
@@ -137,5 +153,3 @@ static inline float quant_float_of(uint32_t u)
     memcpy(&f, &u, sizeof f);
     return f;
 }
-
-#endif

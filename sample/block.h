@@ -4,8 +4,7 @@
  * Each level has the same code, compiled for it, and so the same bits. Each element is computed
  * independently. A sum has 16 lanes: element i is added to lane i mod 16, in ascending order; at
  * the end the upper half of the lanes is added to the lower half, until one is left. */
-#ifndef SAMPLE_BLOCK_H
-#define SAMPLE_BLOCK_H
+#pragma once
 
 #include "base/cpu.h"
 #include <stdint.h>
@@ -59,5 +58,3 @@ struct sample_block_kernels {
 };
 /* Returns the kernels of a level, which the machine must support. */
 const struct sample_block_kernels *sample_block_kernels(enum cpu_level level);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A stage is one row, in its own file, with a function that works on the set of candidates (set.h);
  * chain.c lists the rows. A stage with state between calls has a struct for it. */
-#ifndef SAMPLE_CHAIN_H
-#define SAMPLE_CHAIN_H
+#pragma once
 
 #include "sample/sample.h"
 #include "sample/set.h"
@@ -113,5 +112,3 @@ void sample_chain_free(struct sampler *s);
 int32_t sample_draw(struct sampler *s);
 int32_t sample_draw_mirostat(struct sampler *s);
 int32_t sample_draw_adaptive(struct sampler *s);
-
-#endif

@@ -5,8 +5,7 @@
  * result in the same id on every machine, because the generator, exp, log and pow are part of this
  * folder. Only sample_new allocates. docs/sampling.md has the formula and the source of each
  * sampler. */
-#ifndef SAMPLE_SAMPLE_H
-#define SAMPLE_SAMPLE_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/cpu.h"
@@ -165,5 +164,3 @@ struct sample_random {
 void sample_random_seed(struct sample_random *r, uint64_t seed);
 uint32_t sample_random_u32(struct sample_random *r);
 double sample_random_unit(struct sample_random *r); /* in [0, 1), 32 random bits */
-
-#endif

@@ -9,8 +9,7 @@
  *
  * The probability of a candidate is exp((logit - best) / temp) divided by the sum over all
  * candidates. Temperature is one number until a rule needs the divided logits. */
-#ifndef SAMPLE_SET_H
-#define SAMPLE_SET_H
+#pragma once
 
 #include "base/error.h"
 #include "sample/block.h"
@@ -136,5 +135,3 @@ struct sample_candidate sample_set_draw(struct sample_set *set, double u, double
  * probability before adaptive-p. */
 struct sample_candidate sample_set_draw_shaped(struct sample_set *set, float target, double u,
                                                double *p);
-
-#endif

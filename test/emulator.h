@@ -5,8 +5,7 @@
  * warps run one by one, in an order that the seed permutes, and shared memory begins with other
  * bytes in each block: code that lacks a synchronization or reads what no thread wrote gives other
  * bits. */
-#ifndef TEST_EMULATOR_H
-#define TEST_EMULATOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ void (*emulator_kernel(const char *name))(const void *arguments);
  * thread ended while others waited for it. One thread of the host may call it at a time. */
 bool emulator_run(void (*kernel)(const void *arguments), const void *arguments,
                   const struct emulator_grid *grid, uint64_t seed);
-
-#endif

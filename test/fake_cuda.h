@@ -5,8 +5,7 @@
  * fault. "Machine code" is a text with the number of PTX texts. A program that is linked with it
  * opens it by a NULL library; a shared library of it stands in for libcuda.so.1, with the bytes of
  * memory that the variable FAKE_CUDA_MEMORY has. */
-#ifndef TEST_FAKE_CUDA_H
-#define TEST_FAKE_CUDA_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ struct fake_cuda {
     uint64_t seed;              /* of the emulator */
 };
 extern struct fake_cuda fake_cuda;
-
-#endif

@@ -3,8 +3,7 @@
  * `make fuzz` builds each target as a libFuzzer program (build/fuzz/NAME); the suite builds them
  * with the plain main() of test/fuzz_main.c and runs the seeds in test/data/fuzz/NAME
  * (test/cli/t_fuzz.sh). */
-#ifndef TEST_FUZZ_H
-#define TEST_FUZZ_H
+#pragma once
 
 #include "base/error.h"
 #include <stddef.h>
@@ -18,5 +17,3 @@ static inline void fuzz_check(bool ok, const struct base_error *err)
 {
     if (ok != (err->code == BASE_OK)) abort();
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* test/support.h: included first by every test program: cmocka and the headers that it requires, in
  * its order. */
-#ifndef TEST_SUPPORT_H
-#define TEST_SUPPORT_H
+#pragma once
 
 /* clang-format off */
 #include <setjmp.h>
@@ -10,5 +9,3 @@
 #include <stdint.h>
 #include <cmocka.h>
 /* clang-format on */
-
-#endif

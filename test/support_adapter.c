@@ -1,5 +1,6 @@
 /* test/support_adapter.c: adapters for tests. See test/support_adapter.h. */
 #include "test/support_adapter.h"
+#include "test/support_gguf.h"
 #include "test/support_model.h"
 #include "test/support_row.h"
 #include <math.h>

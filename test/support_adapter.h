@@ -1,8 +1,7 @@
 /* test/support_adapter.h: writes adapters (LoRA) with random factors for a model file, and the
  * model that results from merging them, computed in double: what evaluation beside the weights is
  * compared with. */
-#ifndef TEST_SUPPORT_ADAPTER_H
-#define TEST_SUPPORT_ADAPTER_H
+#pragma once
 
 #include "gguf/gguf.h"
 
@@ -24,5 +23,3 @@ bool support_adapter_write(const struct support_adapter *a, const char *model, c
  * embeddings does not change; one with a classifier has no output product. */
 bool support_adapter_merge(const char *model, const char *const *adapter, const float *scale, int n,
                            const char *path, struct base_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* test/support_alloc.h: counts the allocations of all linked code. Included by exactly one file of
  * a test program, which the Makefile links with $(WRAP_MALLOC). */
-#ifndef TEST_SUPPORT_ALLOC_H
-#define TEST_SUPPORT_ALLOC_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ void *__wrap_aligned_alloc(size_t align, size_t size)
     atomic_fetch_add(&allocations, 1);
     return __real_aligned_alloc(align, size);
 }
-
-#endif

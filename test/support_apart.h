@@ -3,8 +3,7 @@
  *
  * Code that touches a place's memory other than through its device ends the test program with a
  * segmentation fault, and a run fails if a step of the device reads or writes other memory. */
-#ifndef TEST_SUPPORT_APART_H
-#define TEST_SUPPORT_APART_H
+#pragma once
 
 #include "models/model.h"
 
@@ -25,5 +24,3 @@ struct support_apart_counts {
     uint64_t runs, bytes;
 };
 struct support_apart_counts support_apart_counts(void);
-
-#endif

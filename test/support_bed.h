@@ -1,7 +1,6 @@
 /* test/support_bed.h: cases for kernels of products: rows of any type, random and adversarial,
  * columns in any form, and outputs, all directly before inaccessible pages or at odd addresses. */
-#ifndef TEST_SUPPORT_BED_H
-#define TEST_SUPPORT_BED_H
+#pragma once
 
 #include "quant/quant.h"
 #include "test/support_guard.h"
@@ -46,5 +45,3 @@ int bed_float_mismatches(int64_t n, const float *a, const float *b);
  * unchanged. */
 void *bed_canary_place(struct guard *out, size_t size);
 int bed_canary_mismatches(const struct guard *out, size_t size);
-
-#endif

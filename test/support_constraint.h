@@ -1,6 +1,5 @@
 /* test/support_constraint.h: compiles constraints of all kinds by one call. */
-#ifndef TEST_SUPPORT_CONSTRAINT_H
-#define TEST_SUPPORT_CONSTRAINT_H
+#pragma once
 
 #include "sample/constrain/constraint.h"
 
@@ -11,5 +10,3 @@ struct constraint *support_compile(enum support_kind kind, const char *text, siz
 
 /* 1: accepted, 0: not, -1: a limit was exceeded (which must be BASE_FAILED). */
 int support_accepts(const struct constraint *c, const char *text, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* test/support_files.h: finds models and reference data that are not in the repository. A test
  * without its data prints a line "skipped: ..." and skips. */
-#ifndef TEST_SUPPORT_FILES_H
-#define TEST_SUPPORT_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ bool support_quick(void);
 
 #define SUPPORT_SMOLLM2 "SmolLM2-135M-Instruct.Q4_1.gguf"
 #define SUPPORT_GEMMA3  "gemma-3-270m-q4_k_m.gguf"
-
-#endif

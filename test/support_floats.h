@@ -1,6 +1,5 @@
 /* test/support_floats.h: random floats of kinds for which kernels may fail. */
-#ifndef TEST_SUPPORT_FLOATS_H
-#define TEST_SUPPORT_FLOATS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ enum support_floats {
 
 void support_floats_fill(uint64_t *rng, enum support_floats kind, int64_t k, float *x);
 float support_floats_of_bits(uint32_t bits);
-
-#endif

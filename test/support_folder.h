@@ -1,7 +1,6 @@
 /* test/support_folder.h: a temporary folder for a test program's files, and small helpers on GGUF
  * files in it. */
-#ifndef TEST_SUPPORT_FOLDER_H
-#define TEST_SUPPORT_FOLDER_H
+#pragma once
 
 #include "gguf/gguf.h"
 
@@ -16,5 +15,3 @@ void support_write_file(const char *path, const void *bytes, size_t size);
 struct gguf_file *support_open_gguf(const char *path); /* fails the test on an error */
 struct gguf_str support_str(const char *text);
 void support_assert_str(struct gguf_str s, const char *text);
-
-#endif

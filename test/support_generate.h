@@ -1,7 +1,6 @@
 /* test/support_generate.h: a tiny model with an engine, a session and a vocabulary, for tests of
  * requests. */
-#ifndef TEST_SUPPORT_GENERATE_H
-#define TEST_SUPPORT_GENERATE_H
+#pragma once
 
 #include "generate/generate.h"
 
@@ -32,5 +31,3 @@ struct generate_request *support_request(const struct support_generate *s,
                                          const struct generate_options *options, uint32_t seq);
 /* Runs one step of one request by itself; false when the request has ended. */
 bool support_request_step(struct generate_request *r, struct generate_piece *piece);
-
-#endif

@@ -211,3 +211,41 @@ uint64_t gguf_touch(const struct gguf_file *file)
     }
     return sum;
 }
+
+static void write_number(struct gguf_writer *w, const char *key, enum gguf_kind kind,
+                         const void *at, uint64_t size)
+{
+    const struct gguf_str name = {key, strlen(key)};
+    gguf_writer_copy_kv(w, &(struct gguf_kv){.key = name, .kind = kind, .data = at, .size = size});
+}
+
+void gguf_writer_u64(struct gguf_writer *w, const char *key, uint64_t value)
+{
+    write_number(w, key, GGUF_U64, &value, sizeof value);
+}
+
+void gguf_writer_i32(struct gguf_writer *w, const char *key, int32_t value)
+{
+    write_number(w, key, GGUF_I32, &value, sizeof value);
+}
+
+void gguf_writer_f32(struct gguf_writer *w, const char *key, float value)
+{
+    write_number(w, key, GGUF_F32, &value, sizeof value);
+}
+
+void gguf_writer_bool(struct gguf_writer *w, const char *key, bool value)
+{
+    write_number(w, key, GGUF_BOOL, &(uint8_t){value}, 1);
+}
+
+void gguf_writer_array(struct gguf_writer *w, const char *key, enum gguf_kind item,
+                       const void *items, uint64_t count)
+{
+    gguf_writer_copy_kv(w, &(struct gguf_kv){.key = {key, strlen(key)},
+                                             .kind = GGUF_ARRAY,
+                                             .item = item,
+                                             .count = count,
+                                             .data = items,
+                                             .size = count * gguf_kind_size(item)});
+}

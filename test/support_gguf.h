@@ -1,6 +1,5 @@
 /* test/support_gguf.h: writes GGUF files byte by byte, valid or not, for tests of the reader. */
-#ifndef TEST_SUPPORT_GGUF_H
-#define TEST_SUPPORT_GGUF_H
+#pragma once
 
 #include "base/buffer.h"
 #include "gguf/gguf.h"
@@ -40,4 +39,10 @@ void forge_everything(struct forge *f, uint32_t version);
  * that the compiler keeps the reads. */
 uint64_t gguf_touch(const struct gguf_file *file);
 
-#endif
+/* Values that only tests write. `items`: `count` numbers of `item`, in memory order. */
+void gguf_writer_u64(struct gguf_writer *w, const char *key, uint64_t value);
+void gguf_writer_i32(struct gguf_writer *w, const char *key, int32_t value);
+void gguf_writer_f32(struct gguf_writer *w, const char *key, float value);
+void gguf_writer_bool(struct gguf_writer *w, const char *key, bool value);
+void gguf_writer_array(struct gguf_writer *w, const char *key, enum gguf_kind item,
+                       const void *items, uint64_t count);

@@ -1,8 +1,7 @@
 /* test/support_graph.h: tests one op or graph: sources in every memory layout with guard bytes
  * around them, run with several numbers of threads and instruction-set levels, and on a GPU; the
  * results must have the same bits. */
-#ifndef TEST_SUPPORT_GRAPH_H
-#define TEST_SUPPORT_GRAPH_H
+#pragma once
 
 #include "engine/graph.h"
 #include "engine/place.h"
@@ -74,5 +73,3 @@ void support_check_op(const char *label, support_build build, support_want want,
 /* Builds and runs on one processor and on a GPU, which must have the ops and give the same bits;
  * does nothing without a GPU. */
 void support_check_gpu(const char *label, support_build build, const void *arg);
-
-#endif

@@ -1,7 +1,6 @@
 /* test/support_guard.h: memory between two inaccessible pages, so that a read or write outside of
  * it stops the test. */
-#ifndef TEST_SUPPORT_GUARD_H
-#define TEST_SUPPORT_GUARD_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ void *guard_at_end(const struct guard *guard, size_t size, size_t align);
 
 /* The address `offset` bytes past the first usable byte. */
 void *guard_at_start(const struct guard *guard, size_t offset);
-
-#endif

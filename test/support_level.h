@@ -1,8 +1,7 @@
 /* test/support_level.h: iterates over the levels of base/cpu.h that this machine supports. A
  * program reports each other level of the machine's family once ("skipped: avx512 (this machine
  * lacks it)"), so that its output shows what was not tested. */
-#ifndef TEST_SUPPORT_LEVEL_H
-#define TEST_SUPPORT_LEVEL_H
+#pragma once
 
 #include "base/cpu.h"
 
@@ -22,5 +21,3 @@ bool support_family_takes(size_t i);
  * runs; false if there is none:
  *     for (int level = CPU_SCALAR; support_level_next(&level); level++) */
 bool support_level_next(int *level);
-
-#endif

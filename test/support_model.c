@@ -1,5 +1,6 @@
 /* test/support_model.c: see test/support_model.h. */
 #include "test/support_model.h"
+#include "test/support_gguf.h"
 #include "test/support_row.h"
 
 #include "models/params.h"

@@ -1,8 +1,7 @@
 /* test/support_model.h: writes complete models with random weights from a seed. The same options
  * write the same bytes on every machine. Tensor names, metadata keys and shapes are those of real
  * files of the architecture, so any GGUF engine can load the result. */
-#ifndef TEST_SUPPORT_MODEL_H
-#define TEST_SUPPORT_MODEL_H
+#pragma once
 
 #include "gguf/gguf.h"
 #include "sample/sample.h"
@@ -76,5 +75,3 @@ bool support_model_write_tokens(const struct support_model *m, struct gguf_write
 
 /* PCG32 with the stream that generates the weights and the ids of stored logits. */
 struct sample_random support_model_random(uint64_t seed);
-
-#endif

@@ -1,6 +1,7 @@
 /* test/support_model_vocab.c: see support_model_write_tokens in test/support_model.h. */
 #include "base/buffer.h"
 #include "base/utf8.h"
+#include "test/support_gguf.h"
 #include "test/support_model.h"
 #include <stdio.h>
 #include <stdlib.h>

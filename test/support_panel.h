@@ -1,6 +1,5 @@
 /* test/support_panel.h: panels of levels in the form of the scalar ones. */
-#ifndef TEST_SUPPORT_PANEL_H
-#define TEST_SUPPORT_PANEL_H
+#pragma once
 
 #include "quant/quant.h"
 
@@ -11,5 +10,3 @@ size_t support_panel_size(const struct quant_type *type, int unit);
  * quant_panel32 or quant_panel256. */
 void support_panel_of_units(const struct quant_type *type, const struct quant_panel_form *form,
                             const void *from, void *to);
-
-#endif

@@ -1,8 +1,7 @@
 /* test/support_product.h: random weights and columns with the products of the specification
  * (quant_type.dot on scalar activations), and helpers to run products. All functions fail the
  * running test on an error. */
-#ifndef TEST_SUPPORT_PRODUCT_H
-#define TEST_SUPPORT_PRODUCT_H
+#pragma once
 
 #include "test/support.h"
 
@@ -65,5 +64,3 @@ void product_adapt(struct engine *e, int turn);
 enum { PRODUCT_ROUNDS = 7 };
 void product_for_all(void (*check)(const struct quant_type *, struct engine *, int round),
                      const int *threads, int n_threads);
-
-#endif

@@ -1,7 +1,6 @@
 /* test/support_random.h: random numbers for tests and benches (splitmix64): a state is any number;
  * the numbers after equal states are equal on every machine. */
-#ifndef TEST_SUPPORT_RANDOM_H
-#define TEST_SUPPORT_RANDOM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@ float support_random_gauss(uint64_t *state);                /* nearly normal, me
 
 /* 64-bit FNV-1a, to store in a table or file instead of many bytes. */
 uint64_t support_hash(const void *data, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* test/support_row.h: rows of any type with arithmetic. */
-#ifndef TEST_SUPPORT_ROW_H
-#define TEST_SUPPORT_ROW_H
+#pragma once
 
 #include "quant/quant.h"
 
@@ -24,5 +23,3 @@ void support_row_encode(const struct quant_type *type, int64_t k, const float *x
 
 /* Whether the type's encoder searches a grid, which is slow under sanitizers. */
 bool support_row_encodes_slowly(const struct quant_type *type);
-
-#endif

@@ -1,7 +1,6 @@
 /* test/support_sampling.h: a naive sampling chain: full sorts, libm, doubles, direct from the
  * definitions; and an invented vocabulary whose tokens have texts. */
-#ifndef TEST_SUPPORT_SAMPLING_H
-#define TEST_SUPPORT_SAMPLING_H
+#pragma once
 
 #include "sample/sample.h"
 
@@ -69,5 +68,3 @@ struct sample_options support_long_options(struct sample_random *r);
 /* Returns the length of a random order that the options allow, as a list and as text. */
 int support_random_order(struct sample_random *r, const struct sample_options *o,
                          int order[SUPPORT_STAGES], char *text, size_t size);
-
-#endif

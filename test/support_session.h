@@ -1,7 +1,6 @@
 /* test/support_session.h: opens a model file with an engine and a session, and compares rows of
  * logits. All functions fail the running test on an error. */
-#ifndef TEST_SUPPORT_SESSION_H
-#define TEST_SUPPORT_SESSION_H
+#pragma once
 
 #include "base/buffer.h"
 #include "models/model.h"
@@ -43,5 +42,3 @@ double support_nmse(const float *got, const float *want, size_t n);
 const char *support_arch(size_t i);
 /* Whether no name before i has the same kinds of mixers and of state: short runs test these. */
 bool support_arch_is_first(size_t i);
-
-#endif

@@ -1,7 +1,6 @@
 /* test/support_tokens.h: an invented vocabulary like real ones: single bytes, words with and
  * without a leading space, numbers, white space, and JSON punctuation such as `","`. */
-#ifndef TEST_SUPPORT_TOKENS_H
-#define TEST_SUPPORT_TOKENS_H
+#pragma once
 
 #include "sample/constrain/constraint.h"
 
@@ -14,5 +13,3 @@ void support_tokens_make(struct support_tokens *v, uint32_t count, uint64_t seed
 void support_tokens_free(struct support_tokens *v);
 /* For constrain_token_trie_new. */
 void support_tokens_bytes(void *context, int32_t id, struct base_buffer *out);
-
-#endif

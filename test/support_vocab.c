@@ -2,6 +2,7 @@
 #include "test/support_vocab.h"
 #include "base/utf8.h"
 #include "test/support.h"
+#include "test/support_gguf.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* test/support_vocab.h: small vocabularies built by tests, valid or not. */
-#ifndef TEST_SUPPORT_VOCAB_H
-#define TEST_SUPPORT_VOCAB_H
+#pragma once
 
 #include "text/tokenizer/tokenizer.h"
 
@@ -33,5 +32,3 @@ void support_check_ids(const struct text_tokenizer *t, const char *text, unsigne
 #define CHECK_IDS(t, text, flags, ...)                                                             \
     support_check_ids(t, text, flags, (const int32_t[]){__VA_ARGS__},                              \
                       sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
-
-#endif

@@ -1,5 +1,6 @@
 /* test/test_charsmap.c: SentencePiece's character map in hostile files. */
 #include "test/support.h"
+#include "test/support_gguf.h"
 #include "test/support_vocab.h"
 #include <string.h>
 

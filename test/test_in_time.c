@@ -3,6 +3,7 @@
 #include "test/support.h"
 
 #include "generate/constraint_driver.h"
+#include "test/support_gguf.h"
 #include "test/support_vocab.h"
 #include <string.h>
 

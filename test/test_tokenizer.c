@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "test/support.h"
 #include "test/support_files.h"
+#include "test/support_gguf.h"
 #include "test/support_random.h"
 #include "test/support_vocab.h"
 #include <jansson.h>

@@ -1,5 +1,6 @@
 /* test/test_vocab.c: small vocabularies, among them hostile and unusual ones, each a named case. */
 #include "test/support.h"
+#include "test/support_gguf.h"
 #include "test/support_vocab.h"
 #include <stdio.h>
 #include <stdlib.h>

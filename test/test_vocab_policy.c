@@ -1,6 +1,7 @@
 /* test/test_vocab_policy.c: choices that vocabularies leave to the program: where a space is added,
  * which tokens stand for bytes, which ones end a text. */
 #include "test/support.h"
+#include "test/support_gguf.h"
 #include "test/support_vocab.h"
 #include <string.h>
 

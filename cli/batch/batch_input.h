@@ -2,8 +2,7 @@
  *
  * It finds line ends and limits the length of lines; it does not interpret them. It needs the
  * memory of the longest line, at most CLI_BATCH_LINE_MAX. */
-#ifndef CLI_BATCH_BATCH_INPUT_H
-#define CLI_BATCH_BATCH_INPUT_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -55,5 +54,3 @@ uint64_t cli_batch_input_count(const struct cli_batch_input *in, bool blank);
 /* Returns whether a line is empty or has only white space. */
 bool cli_batch_is_blank(const char *line, size_t size);
 void cli_batch_input_free(struct cli_batch_input *in); /* does not close the descriptor */
-
-#endif

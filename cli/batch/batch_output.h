@@ -13,8 +13,7 @@
  *     ...                appended before each answer; the latest of a number counts
  *
  * A plain file without it is not known to be one of answers, and is refused. */
-#ifndef CLI_BATCH_BATCH_OUTPUT_H
-#define CLI_BATCH_BATCH_OUTPUT_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -61,5 +60,3 @@ bool cli_batch_output_write(struct cli_batch_output *o, uint64_t number, uint64_
 bool cli_batch_output_begin(struct cli_batch_output *o, struct base_buffer *header,
                             struct base_error *err);
 void cli_batch_output_close(struct cli_batch_output *o); /* may be all zeros */
-
-#endif

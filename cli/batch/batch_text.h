@@ -3,8 +3,7 @@
  *
  * It reads the members of a line that are no options (request_profile.h has these), and writes the
  * content of an answer. */
-#ifndef CLI_BATCH_BATCH_TEXT_H
-#define CLI_BATCH_BATCH_TEXT_H
+#pragma once
 
 #include "chat/chat_reply.h"
 #include "cli/batch/csv.h"
@@ -72,5 +71,3 @@ bool cli_batch_text_end(struct cli_batch_text *t, const struct generate_outcome 
 /* Appends the line of a text that failed. */
 void cli_batch_text_fail(const struct cli_batch_text *t, const struct base_error *failed,
                          struct base_buffer *out);
-
-#endif

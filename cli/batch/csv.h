@@ -4,8 +4,7 @@
  * The first record is the header. The separator is a comma; a semicolon or a tab if the header has
  * no comma but one of these. A record is written as it was read, with its line end (LF or CR LF).
  */
-#ifndef CLI_BATCH_CSV_H
-#define CLI_BATCH_CSV_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -35,5 +34,3 @@ void cli_csv_add_header(const struct cli_csv *csv, const char *header, size_t si
 /* Appends the record with one more field and a line end. */
 void cli_csv_add(const struct cli_csv *csv, const char *record, size_t size, const char *field,
                  size_t field_size, struct base_buffer *out);
-
-#endif

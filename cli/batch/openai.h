@@ -12,8 +12,7 @@
  * ours; `created` is 0, because the same line gives the same bytes. `text_offset` counts characters
  * of `text`. A line that failed has `response` null and `error` with the exit status as `code`.
  * Source: OpenAI API reference, "Batch", "Chat", "Completions". */
-#ifndef CLI_BATCH_OPENAI_H
-#define CLI_BATCH_OPENAI_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -48,5 +47,3 @@ bool cli_openai_add(const struct cli_openai_answer *a, struct base_buffer *out,
 /* Appends the line of a failure. */
 void cli_openai_fail(uint64_t number, const struct base_buffer *id, const struct base_error *failed,
                      struct base_buffer *out);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * A profile is made from the members of a JSON object that are options of one text, in addition to
  * those of the command: its request, the options of the scheduler's jobs, its chat template. */
-#ifndef CLI_BATCH_REQUEST_PROFILE_H
-#define CLI_BATCH_REQUEST_PROFILE_H
+#pragma once
 
 #include "cli/generation.h"
 #include "generate/scheduler.h"
@@ -47,5 +46,3 @@ void cli_profiles_close(struct cli_profiles *p); /* may be all zeros */
  * valid while n_texts is not 0, and until the next call. Returns NULL with BASE_USAGE and the name
  * of the option. */
 struct cli_profile *cli_profile_of(struct cli_profiles *p, json_t *options, struct base_error *err);
-
-#endif

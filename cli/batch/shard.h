@@ -2,8 +2,7 @@
  * variables of a process launcher.
  *
  * Line L (from 1 on) belongs to part (L - 1) % count. */
-#ifndef CLI_BATCH_SHARD_H
-#define CLI_BATCH_SHARD_H
+#pragma once
 
 #include "cli/options.h"
 #include <stdint.h>
@@ -21,5 +20,3 @@ static inline bool cli_shard_has(const struct cli_shard *s, uint64_t line)
 {
     return (line - 1) % s->count == s->index;
 }
-
-#endif

@@ -9,8 +9,7 @@
  * This file has the format and its checks; others have names, folders and the meaning of the key.
  * No byte is used before its checksum is verified. Reading a file of any content is memory-safe,
  * even while another process changes it: it is read, not mapped. */
-#ifndef CLI_CACHE_CACHE_ENTRY_H
-#define CLI_CACHE_CACHE_ENTRY_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/sha256.h"
@@ -60,5 +59,3 @@ bool cli_cache_state_size(struct model_session *s, uint32_t seq, uint64_t *size,
  * a system error, BASE_INTERRUPTED or BASE_NO_MEMORY. */
 bool cli_cache_write(int fd, const struct cli_cache_text *text, struct model_session *s,
                      uint32_t seq, uint64_t state_size, struct base_error *err);
-
-#endif

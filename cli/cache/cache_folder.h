@@ -5,8 +5,7 @@
  * when it is complete, and does not change afterwards; a process that has opened it can read it
  * after its removal. A process that ends early may leave an incomplete file of another name, which
  * a later process removes. */
-#ifndef CLI_CACHE_CACHE_FOLDER_H
-#define CLI_CACHE_CACHE_FOLDER_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -49,5 +48,3 @@ bool cli_cache_file_remove(struct cli_cache_folder *f, struct cli_cache_file *fi
 /* Removes the least recently used files until `size` more bytes fit the limit and at most
  * CLI_CACHE_FILES_KEPT files are left. */
 void cli_cache_folder_make_room(struct cli_cache_folder *f, uint64_t size, uint64_t limit);
-
-#endif

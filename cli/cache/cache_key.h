@@ -15,8 +15,7 @@
  * A file that changed within the last seconds may change again within the resolution of its time:
  * it has no key, unless it is so small that its SHA-256 takes little time and becomes part of the
  * key. The linker's hash of this program and the version of the C library cover the arithmetic. */
-#ifndef CLI_CACHE_CACHE_KEY_H
-#define CLI_CACHE_CACHE_KEY_H
+#pragma once
 
 #include "base/sha256.h"
 #include "cli/load.h"
@@ -25,5 +24,3 @@
  * is no key. */
 bool cli_cache_key(const struct cli_values *values, const struct cli_model *model,
                    char key[BASE_SHA256_HEX], const char **why);
-
-#endif

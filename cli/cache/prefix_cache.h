@@ -6,8 +6,7 @@
  * no entries. Files are opened before cli_sandbox_close: the entries of the model, and the files
  * that will be written. After that the cache reads and writes only these, renames those that it
  * wrote, and removes entries of the folder. */
-#ifndef CLI_CACHE_PREFIX_CACHE_H
-#define CLI_CACHE_PREFIX_CACHE_H
+#pragma once
 
 #include "cli/load.h"
 #include "generate/scheduler.h"
@@ -46,5 +45,3 @@ bool cli_prefix_save(struct cli_prefix_cache *c, struct model_session *session, 
 
 /* Returns the cache as the store of a scheduler; empty without a cache. */
 struct generate_store cli_prefix_store(struct cli_prefix_cache *c);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Contains the messages, the part of them that is in the cache, and what happens when the context
  * is full; chat_line.h reads lines and keys. */
-#ifndef CLI_CHAT_CHAT_H
-#define CLI_CHAT_CHAT_H
+#pragma once
 
 #include "chat/chat_reply.h"
 #include "cli/cache/prefix_cache.h"
@@ -80,5 +79,3 @@ enum cli_chat_next { CLI_CHAT_LISTEN, CLI_CHAT_ANSWER, CLI_CHAT_LEAVE };
  * argument, and then changes nothing. */
 bool cli_chat_command(struct cli_chat *c, const char *line, enum cli_chat_next *next,
                       struct base_error *err);
-
-#endif

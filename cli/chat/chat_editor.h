@@ -1,7 +1,6 @@
 /* cli/chat/chat_editor.h: lines that are edited at a terminal. A build without libedit (EDIT=no)
  * has chat_editor_none.c instead of chat_editor.c and chat_history.c. */
-#ifndef CLI_CHAT_CHAT_EDITOR_H
-#define CLI_CHAT_CHAT_EDITOR_H
+#pragma once
 
 #include "cli/chat/chat_line.h"
 #include <stdbool.h>
@@ -20,5 +19,3 @@ enum cli_line_result cli_editor_line(struct cli_editor *e, const wchar_t *prompt
 
 /* As cli_lines_hide_typing; accepts NULL. */
 void cli_editor_hide_typing(struct cli_editor *e, bool hide);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * "-" is standard input. Errors in a file are BASE_USAGE with its name, and line and column or the
  * message's number. */
-#ifndef CLI_CHAT_CHAT_FILES_H
-#define CLI_CHAT_CHAT_FILES_H
+#pragma once
 
 #include "chat/chat_template.h"
 #include "cli/load.h"
@@ -23,5 +22,3 @@ bool cli_tools_read(const struct chat_settings *chat, bool names_files, json_t *
 /* Calls chat_template_open. `names_files`: --template may be the name of a file, not a text. */
 bool cli_template_open(struct chat_template *t, const struct chat_settings *chat, bool names_files,
                        const struct cli_model *model, json_t *tools, struct base_error *err);
-
-#endif

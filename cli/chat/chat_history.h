@@ -3,8 +3,7 @@
  * The file is ${XDG_STATE_HOME:-~/.local/state}/infer/history, readable only by its owner, one line
  * each; commands ("/save ...") and texts of several lines are kept only in memory. A failure of the
  * file never prevents typing: nothing here is an error. */
-#ifndef CLI_CHAT_CHAT_HISTORY_H
-#define CLI_CHAT_CHAT_HISTORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ void cli_history_close(struct cli_history *h); /* accepts NULL */
 void *cli_history_list(const struct cli_history *h);
 
 void cli_history_add(struct cli_history *h, const char *text, size_t size); /* UTF-8 */
-
-#endif

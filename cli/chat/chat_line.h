@@ -2,8 +2,7 @@
  *
  * On a terminal it edits lines and has a history (libedit), otherwise it reads plain lines; a
  * message may have several lines. It does not interpret them. */
-#ifndef CLI_CHAT_CHAT_LINE_H
-#define CLI_CHAT_CHAT_LINE_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -27,5 +26,3 @@ enum cli_line_result { CLI_LINE_READ, CLI_LINE_END, CLI_LINE_INTERRUPTED, CLI_LI
  * or was pasted with line ends, and is never a command. */
 enum cli_line_result cli_lines_next(struct cli_lines *l, struct base_buffer *out, bool *is_text,
                                     struct base_error *err);
-
-#endif

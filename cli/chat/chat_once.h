@@ -2,8 +2,7 @@
  *
  * Contains the conversation of the options, its prompt, and its answer in parts; all completions
  * share the model, the loop and the results (cli/cmd/cmd_run.c). */
-#ifndef CLI_CHAT_CHAT_ONCE_H
-#define CLI_CHAT_CHAT_ONCE_H
+#pragma once
 
 #include "chat/chat_reply.h"
 #include "cli/load.h"
@@ -37,5 +36,3 @@ bool cli_chat_once_end(struct cli_chat_once *c, struct generate_piece *piece,
 bool cli_chat_once_add_json(const struct cli_chat_once *c, struct base_buffer *out,
                             struct base_error *err);
 void cli_chat_once_close(struct cli_chat_once *c); /* may be all zeros */
-
-#endif

@@ -3,8 +3,7 @@
  * A word is held back until it is complete; if it does not fit, a line end replaces the spaces
  * before it. Line ends of the text are kept. Letters that take two columns (Chinese, Japanese) are
  * words of their own. */
-#ifndef CLI_CHAT_CHAT_WRAP_H
-#define CLI_CHAT_CHAT_WRAP_H
+#pragma once
 
 #include "base/buffer.h"
 
@@ -25,5 +24,3 @@ void cli_wrap_add(struct cli_wrap *w, const char *bytes, size_t size, struct bas
 /* Appends the text that is held back. */
 void cli_wrap_flush(struct cli_wrap *w, struct base_buffer *out);
 void cli_wrap_free(struct cli_wrap *w); /* may be all zeros */
-
-#endif

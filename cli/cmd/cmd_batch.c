@@ -15,7 +15,6 @@
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "cli/whole_text.h"
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "cli/options.h"
 #include "cli/system.h"
 #include "quant/quant.h"
-#include <jansson.h>
 #include <pcre2.h>
 #include <string.h>
 #include <utf8proc.h>

@@ -1,7 +1,6 @@
 /* cli/cmd/edit_value.h: parses KEY=TYPE:VALUE, or KEY=VALUE for a key that the file has, into a
  * metadata value. */
-#ifndef CLI_EDIT_VALUE_H
-#define CLI_EDIT_VALUE_H
+#pragma once
 
 #include "base/buffer.h"
 #include "gguf/gguf.h"
@@ -19,5 +18,3 @@ void cli_edit_value_free(struct cli_edit_value *v);
 
 /* Returns the length of the key in KEY=TYPE:VALUE; 0 if the text does not have this form. */
 size_t cli_edit_key_size(const char *text);
-
-#endif

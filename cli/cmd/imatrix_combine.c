@@ -5,7 +5,6 @@
 #include "cli/imatrix.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* cli/cmd/imatrix_combine.h: adds up importance matrices of one model, without the model. */
-#ifndef CLI_CMD_IMATRIX_COMBINE_H
-#define CLI_CMD_IMATRIX_COMBINE_H
+#pragma once
 
 #include "cli/options.h"
 
@@ -8,5 +7,3 @@
  * taken from these. Fails with BASE_USAGE if a file is no importance matrix in GGUF form, or if two
  * have sums of different sizes for a tensor. */
 bool cli_imatrix_combine(const struct cli_values *values, struct base_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* cli/cmd/imatrix_statistics.h: `infer imatrix --statistics FILE`: figures of an importance
  * matrix. */
-#ifndef CLI_CMD_IMATRIX_STATISTICS_H
-#define CLI_CMD_IMATRIX_STATISTICS_H
+#pragma once
 
 #include "base/error.h"
 #include "cli/options.h"
@@ -10,5 +9,3 @@
  * inputs the sum, mean, standard deviation, least and largest one, and their evenness: the entropy
  * of their shares of the sum, relative to that of equal shares. */
 bool cli_imatrix_statistics(const struct cli_values *values, struct base_error *err);
-
-#endif

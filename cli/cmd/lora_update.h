@@ -1,7 +1,6 @@
 /* cli/cmd/lora_update.h: what the adapters of --lora add to the rows of a model's weights, for
  * `infer merge-lora`: W + scale * alpha / r * B A, of embeddings row + scale * alpha / r * B a. */
-#ifndef CLI_CMD_LORA_UPDATE_H
-#define CLI_CMD_LORA_UPDATE_H
+#pragma once
 
 #include "cli/adapters.h"
 #include "engine/cpu/isa/vec.h"
@@ -44,5 +43,3 @@ void cli_lora_add(const struct cli_lora_update *u, const struct engine_vec *vec,
 /* Whether the embeddings, which change, are the matrix of the output product too: an adapter of
  * them changes only what is looked up, so that the file needs a separate output matrix. */
 bool cli_lora_unties(const struct cli_lora *l);
-
-#endif

@@ -1,7 +1,6 @@
 /* cli/cmd/model_summary.h: what a model file is, and the memory that it needs, for `infer inspect`.
  */
-#ifndef CLI_CMD_MODEL_SUMMARY_H
-#define CLI_CMD_MODEL_SUMMARY_H
+#pragma once
 
 #include "cli/out/memory_plan.h"
 
@@ -27,5 +26,3 @@ void cli_summary_add_text(const struct cli_model_summary *s, const struct cli_mo
                           const struct cli_plan_probe *probe, struct base_buffer *out);
 void cli_summary_add_json(const struct cli_model_summary *s, const struct cli_model *m,
                           const struct cli_plan_probe *probe, struct base_buffer *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* cli/cmd/quantize_error.h: the error that a type would cause in each tensor of a model, measured
  * on a sample of its rows. */
-#ifndef CLI_CMD_QUANTIZE_ERROR_H
-#define CLI_CMD_QUANTIZE_ERROR_H
+#pragma once
 
 #include "cli/imatrix.h"
 #include "engine/cpu/cpu_device.h"
@@ -23,5 +22,3 @@ struct cli_quantize_trial {
  * any number of threads on any machine. BASE_NO_MEMORY, BASE_INTERRUPTED. */
 bool cli_quantize_measure(const struct engine_cpu *cpu, struct cli_quantize_trial *trial, size_t n,
                           struct base_error *err);
-
-#endif

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { MAX_NUMBER = 100000 }; /* largest number of layers, heads or experts */
 

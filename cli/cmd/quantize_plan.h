@@ -2,8 +2,7 @@
  *
  * The first of these that applies determines it: --embedding-type, --output-type, --tensor-type,
  * the rules of the mix (cli/quantize_types.h; none with --pure), the base of the mix. */
-#ifndef CLI_CMD_QUANTIZE_PLAN_H
-#define CLI_CMD_QUANTIZE_PLAN_H
+#pragma once
 
 #include "base/error.h"
 #include "cli/options.h"
@@ -63,5 +62,3 @@ unsigned cli_quantize_plan_role(const struct cli_quantize_plan *p, uint64_t inde
 /* Returns the name of the type or mix by general.file_type, such as "Q4_K_M"; NULL if the key is
  * absent or unknown. */
 const char *cli_quantize_name(const struct gguf_file *file);
-
-#endif

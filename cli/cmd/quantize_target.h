@@ -3,8 +3,7 @@
  *
  * The error of a model is the sum over its tensors of a tensor's relative error
  * (cli/cmd/quantize_error.h) times a sensitivity, which depends on its role. */
-#ifndef CLI_CMD_QUANTIZE_TARGET_H
-#define CLI_CMD_QUANTIZE_TARGET_H
+#pragma once
 
 #include "cli/cmd/quantize_plan.h"
 #include "cli/imatrix.h"
@@ -48,5 +47,3 @@ struct cli_target_result {
  * BASE_NO_MEMORY, BASE_INTERRUPTED; BASE_MODEL if sizes are too large. */
 bool cli_target_apply(const struct cli_target *target, uint64_t limit, const struct quant_type **to,
                       double *error, struct cli_target_result *result, struct base_error *err);
-
-#endif

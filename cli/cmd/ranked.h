@@ -1,6 +1,5 @@
 /* cli/cmd/ranked.h: lines of text with a score each, for `rerank` and `similar`. */
-#ifndef CLI_CMD_RANKED_H
-#define CLI_CMD_RANKED_H
+#pragma once
 
 #include "cli/embedding.h"
 
@@ -35,5 +34,3 @@ bool cli_ranked_run(struct cli_ranked *r, const struct cli_embed *e, cli_ranked_
  * input: "SCORE<tab>TEXT", with --json objects. */
 bool cli_ranked_write(struct cli_ranked *r, const struct cli_embed *e, struct base_error *err);
 void cli_ranked_free(struct cli_ranked *r);
-
-#endif

@@ -1,8 +1,7 @@
 /* cli/out/bench.h: the results of `infer bench`, shared by the measurement (cmd_bench.c), the
  * formats (bench_report.c), the comparison with a file (bench_compare.c, bench_ratio.c) and the
  * bars (bench_plot.c). */
-#ifndef CLI_OUT_BENCH_H
-#define CLI_OUT_BENCH_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -127,5 +126,3 @@ bool cli_bench_ratio_of(const double *a, size_t n_a, const double *b, size_t n_b
 /* Appends bars for a terminal of `width` columns: tokens per second over the first of depth,
  * threads, sequences, tokens and batch size that varies; if none does, shares of the limits. */
 void cli_bench_plot(const struct cli_bench_table *t, size_t width, struct base_buffer *out);
-
-#endif

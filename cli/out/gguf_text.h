@@ -1,7 +1,6 @@
 /* cli/out/gguf_text.h: formats metadata of model files as text or JSON. Texts of the file are
  * escaped, so that a terminal does not interpret them. */
-#ifndef CLI_GGUF_TEXT_H
-#define CLI_GGUF_TEXT_H
+#pragma once
 
 #include "base/buffer.h"
 #include "gguf/gguf.h"
@@ -30,5 +29,3 @@ struct cli_gguf_sums {
     uint64_t bytes, elements;
 };
 struct cli_gguf_sums cli_gguf_sum(const struct gguf_file *file);
-
-#endif

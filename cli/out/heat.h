@@ -7,8 +7,7 @@
  *
  *     The capital of France is Lyon.
  *     ░░░ ▓▓▓▓▓▓▓ ·    ·····   █████ */
-#ifndef CLI_OUT_HEAT_H
-#define CLI_OUT_HEAT_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -50,5 +49,3 @@ bool cli_heat_end(struct cli_heat *h, struct base_error *err);
 /* Writes the picture of the whole text, with the probability of each token as its tooltip. */
 bool cli_heat_svg(const struct cli_heat *h, struct base_output *file, struct base_error *err);
 void cli_heat_free(struct cli_heat *h);
-
-#endif

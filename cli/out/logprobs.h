@@ -1,7 +1,6 @@
 /* cli/out/logprobs.h: the array of --logprobs: for each token of a text its log-probability, and
  * the most probable tokens in its place, as JSON. A log-probability of minus infinity is null. */
-#ifndef CLI_OUT_LOGPROBS_H
-#define CLI_OUT_LOGPROBS_H
+#pragma once
 
 #include "cli/load.h"
 #include "generate/generate.h"
@@ -25,5 +24,3 @@ void cli_logprobs_close(struct cli_logprobs *l); /* may be all zeros */
 void cli_logprobs_take(struct cli_logprobs *l, const struct generate_piece *piece);
 /* Appends the members "logprob", "bytes" and, if any are listed, "top" of the latest token. */
 void cli_logprobs_add_latest(struct cli_logprobs *l, struct base_buffer *out);
-
-#endif

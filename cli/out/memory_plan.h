@@ -2,8 +2,7 @@
  *
  * Only the header of the model is read (gguf_open_header), and the engine only plans, so neither
  * the weights nor the memory need to exist. */
-#ifndef CLI_OUT_MEMORY_PLAN_H
-#define CLI_OUT_MEMORY_PLAN_H
+#pragma once
 
 #include "cli/load.h"
 
@@ -38,5 +37,3 @@ bool cli_plan_print(const struct cli_memory_plan *p, const struct cli_model *m,
 /* Both, with a probe of its own. */
 bool cli_plan_show(const struct cli_model *m, const struct cli_values *values, uint64_t n_prompt,
                    struct base_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* cli/out/model_table.h: model files as a table for people: `infer models`. */
-#ifndef CLI_OUT_MODEL_TABLE_H
-#define CLI_OUT_MODEL_TABLE_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -22,5 +21,3 @@ struct cli_model_row {
  * line fits `width` (0: any). */
 void cli_model_table_add(const struct cli_model_row *row, size_t count, const char *folder,
                          int width, struct base_buffer *out);
-
-#endif

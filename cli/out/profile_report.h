@@ -1,10 +1,7 @@
 /* cli/out/profile_report.h: a profile as a table on stderr. See cli/out/profile_report.c. */
-#ifndef CLI_OUT_PROFILE_REPORT_H
-#define CLI_OUT_PROFILE_REPORT_H
+#pragma once
 
 #include "engine/profile.h"
 
 /* Prints one line per kind of node, the longest time first, for `n_tokens` tokens. */
 void cli_profile_print(const char *title, const struct engine_profile *p, uint32_t n_tokens);
-
-#endif

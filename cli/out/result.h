@@ -4,8 +4,7 @@
  *
  * Every object is valid JSON for any output of the model: bytes that are not UTF-8 become U+FFFD,
  * numbers are finite, a log-probability of minus infinity is null. */
-#ifndef CLI_OUT_RESULT_H
-#define CLI_OUT_RESULT_H
+#pragma once
 
 #include "cli/out/logprobs.h"
 
@@ -36,5 +35,3 @@ bool cli_result_piece(struct cli_result *r, const struct generate_piece *piece,
 bool cli_result_end(struct cli_result *r, const struct generate_outcome *outcome,
                     struct base_error *err);
 void cli_result_free(struct cli_result *r); /* may be all zeros */
-
-#endif

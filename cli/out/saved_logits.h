@@ -10,8 +10,7 @@
  *
  * In the form u16 a row is padded to an even number of codes; a log-probability is least + scale *
  * code. `least` is at most 16 below the largest one; lower values have code 0. */
-#ifndef CLI_OUT_SAVED_LOGITS_H
-#define CLI_OUT_SAVED_LOGITS_H
+#pragma once
 
 #include "base/output.h"
 #include "text/tokenizer/tokenizer.h"
@@ -49,5 +48,3 @@ bool cli_saved_open(struct cli_saved_reader *r, const char *path, uint32_t n_voc
 bool cli_saved_read_rows(struct cli_saved_reader *r, uint64_t rows, const float **out,
                          struct base_error *err);
 void cli_saved_close(struct cli_saved_reader *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* cli/out/zeros_report.h: the share of zeros in the inputs of feed-forward networks' last product,
  * by layer (`infer bench --zeros`): what skipping them can gain. */
-#ifndef CLI_OUT_ZEROS_REPORT_H
-#define CLI_OUT_ZEROS_REPORT_H
+#pragma once
 
 #include "engine/engine.h"
 
@@ -20,5 +19,3 @@ bool cli_zeros_init(struct cli_zeros *z, uint32_t n_layers);
 void cli_zeros_free(struct cli_zeros *z);
 /* Prints the share of each layer with a network, and of all, to stderr. */
 void cli_zeros_print(const struct cli_zeros *z, const char *title, uint32_t n_tokens);
-
-#endif

@@ -9,8 +9,7 @@
  * address, also in a redirect, and a redirect from https to http are errors. The token is sent only
  * to the hub's own scheme, host and port, never in clear text over a network, and appears in no
  * message; messages contain only the host of an address, because a query may contain a secret. */
-#ifndef CLI_PULL_HTTP_H
-#define CLI_PULL_HTTP_H
+#pragma once
 
 #include "base/error.h"
 #include "base/sha256.h"
@@ -85,5 +84,3 @@ bool cli_http_get(struct cli_http *h, struct cli_http_request *r, int retries,
 
 /* Ends all requests immediately, without a result. */
 void cli_http_stop(struct cli_http *h);
-
-#endif

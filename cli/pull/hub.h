@@ -8,8 +8,7 @@
  *
  * A list is checked: paths that leave their folder or contain control characters are ignored,
  * and only the last part of a path becomes a name on this machine. */
-#ifndef CLI_PULL_HUB_H
-#define CLI_PULL_HUB_H
+#pragma once
 
 #include "cli/hub_name.h"
 #include "cli/pull/http.h"
@@ -45,5 +44,3 @@ void cli_hub_free(struct cli_hub_files *files);
 /* Sets the error for a response with a status other than 200 and 206: BASE_MODEL if the file does
  * not exist or access is denied, otherwise BASE_FAILED. */
 bool cli_hub_refusal(const struct cli_http_request *r, struct base_error *err);
-
-#endif

@@ -5,8 +5,7 @@
  * or a signal; the next call for the same name and the same version of the file continues.
  * NAME.part is renamed to NAME when it is complete and has the expected checksum. Until then it is
  * locked, so that two processes never fetch the same name at once. */
-#ifndef CLI_PULL_PARTIAL_H
-#define CLI_PULL_PARTIAL_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -62,5 +61,3 @@ bool cli_partial_rename(struct cli_partial *p, struct base_error *err);
 
 /* Saves the state, or removes files without bytes, and unlocks. */
 void cli_partial_close(struct cli_partial *p);
-
-#endif

@@ -3,8 +3,7 @@
  * A file is requested in pieces, several at once; a broken connection continues at the same byte
  * after a pause. Sizes and checksums from the hub are verified; a response that differs from them,
  * or that is not a GGUF file, is an error. */
-#ifndef CLI_PULL_PULL_H
-#define CLI_PULL_PULL_H
+#pragma once
 
 #include "cli/pull/hub.h"
 
@@ -20,5 +19,3 @@ struct cli_pull_options {
 bool cli_pull(struct cli_http *h, const struct cli_hub_name *name,
               const struct cli_hub_files *files, const struct cli_pull_options *o,
               struct base_error *err);
-
-#endif

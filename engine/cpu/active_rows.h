@@ -1,7 +1,6 @@
 /* engine/cpu/active_rows.h: lists of the rows of a matrix that some column's activation needs,
  * since it is not zero. Private to engine/cpu. */
-#ifndef ENGINE_CPU_ACTIVE_ROWS_H
-#define ENGINE_CPU_ACTIVE_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ static inline int engine_active_rows_next(const float *const *x, int64_t n, int6
     *row = r;
     return count;
 }
-
-#endif

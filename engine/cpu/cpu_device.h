@@ -2,8 +2,7 @@
  * OpenBLAS.
  *
  * Part of each engine (struct engine, `cpu`); jobs on files, which have no graph, open it alone. */
-#ifndef ENGINE_CPU_CPU_DEVICE_H
-#define ENGINE_CPU_CPU_DEVICE_H
+#pragma once
 
 #include "engine/cpu/isa/vec.h"
 #include "engine/cpu/pool.h"
@@ -25,5 +24,3 @@ void engine_cpu_free(struct engine_cpu *cpu); /* may be NULL */
 /* For rows of struct engine_backend: open and close the processor of an engine. */
 bool engine_cpu_open(struct engine *e, struct base_error *err);
 void engine_cpu_close(struct engine *e);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * A run function is called on each worker that the split rule selects, with its task and the
  * destination. Each row, engine_cpu_op_NAME, is in the file that implements it. */
-#ifndef ENGINE_CPU_OP_H
-#define ENGINE_CPU_OP_H
+#pragma once
 
 #include "engine/cpu/cpu_device.h"
 #include "engine/op.h"
@@ -45,9 +44,9 @@ const struct engine_cpu_op *engine_cpu_op_of(const struct engine_op *op);
                                                         .scratch = (scratch_),                     \
                                                         .run = (run_)}
 
-/* The rows [*first, *last) of `n` that this worker computes: contiguous, the same for every op, so
- * that they often are in this worker's cache. */
-void engine_task_rows(const struct engine_task *task, int64_t n, int64_t *first, int64_t *last);
+/* The rows of `n` that this worker computes, from *first to before the result: contiguous, the same
+ * for every op, so that they often are in this worker's cache. */
+int64_t engine_task_rows(const struct engine_task *task, int64_t n, int64_t *first);
 
 /* n rounded up to a multiple of unit, for sizes that the plan has checked; n >= 0. */
 static inline int64_t engine_round_up(int64_t n, int64_t unit)
@@ -71,5 +70,3 @@ static inline int64_t engine_max(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* engine/cpu/cpu_plan.h: the functions of struct engine_backend that prepare a plan for the
  * processor, and its form of cached keys and values. Private to engine/. */
-#ifndef ENGINE_CPU_PLAN_H
-#define ENGINE_CPU_PLAN_H
+#pragma once
 
 #include "engine/plan.h"
 
@@ -17,5 +16,3 @@ struct engine_kv_form engine_cpu_kv_form(enum engine_kv_q16 what, const struct q
                                          uint32_t size);
 void engine_cpu_kv_copy(const struct engine_place *place, const struct engine_kv_form *form,
                         char *to, uint32_t to_row, const char *from, uint32_t from_row);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The calling thread is worker 0. Between jobs workers spin for a short time, then sleep, so that a
  * burst of small graph nodes costs no system calls and an idle program no processor time. */
-#ifndef ENGINE_POOL_H
-#define ENGINE_POOL_H
+#pragma once
 
 #include "base/error.h"
 
@@ -38,5 +37,3 @@ int64_t engine_pool_claim(const struct engine_worker *w, int64_t n);
  * data that it reads next; when its share is exhausted it claims units of the next worker's share
  * (work stealing). Returns total when no unit is left. */
 int64_t engine_pool_take(const struct engine_worker *w, int64_t total);
-
-#endif

@@ -7,8 +7,7 @@
  * first product runs, and nothing around them. Where tokens choose most experts, as those of a
  * prompt do, the system's own reading of whole weights in order is faster, and stays on. No result
  * depends on it. Private to engine/cpu. */
-#ifndef ENGINE_CPU_READ_AHEAD_H
-#define ENGINE_CPU_READ_AHEAD_H
+#pragma once
 
 #include "engine/plan.h"
 
@@ -32,5 +31,3 @@ bool engine_read_ahead_pays(const struct engine_tensor *ids, int64_t n_expert);
 void engine_read_ahead(const struct engine_plan *plan, const struct engine_segment *segment,
                        int step, const struct engine_tensor *ids,
                        const struct engine_worker *worker);
-
-#endif

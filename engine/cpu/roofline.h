@@ -4,8 +4,7 @@
  * Generation reads every weight once per token, so streaming read bandwidth limits it; reading a
  * prompt multiplies 8-bit integers. Only ratios to figures of the same run are meaningful: on
  * shared machines both drift within minutes. */
-#ifndef ENGINE_ROOFLINE_H
-#define ENGINE_ROOFLINE_H
+#pragma once
 
 #include "engine/cpu/cpu_device.h"
 
@@ -31,5 +30,3 @@ struct engine_roofline_loops {
     int32_t (*multiply)(int32_t seed);
     double lanes;
 };
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Private to engine/, its tests and `infer doctor`. The functions that read system files take the
  * path of a root directory, "" for the real one, so that tests can simulate other machines. */
-#ifndef ENGINE_THREADS_H
-#define ENGINE_THREADS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ int engine_threads_count(const char *root, const struct engine_cpus *allowed);
 /* min(processors in the affinity mask, cgroup v1/v2 CPU quota rounded down but at least 1,
  * physical cores among them). */
 int engine_threads_default(void);
-
-#endif

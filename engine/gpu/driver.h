@@ -1,8 +1,7 @@
 /* engine/gpu/driver.h: the functions of NVIDIA's driver (the CUDA driver API) that are used, loaded
  * by dlopen. Types are those of its ABI: results and devices are int, device addresses 64-bit
  * integers, handles pointers; result 0 is success. Source: CUDA Driver API reference. */
-#ifndef ENGINE_GPU_DRIVER_H
-#define ENGINE_GPU_DRIVER_H
+#pragma once
 
 #include "base/error.h"
 #include <stddef.h>
@@ -77,5 +76,3 @@ void engine_gpu_driver_close(struct engine_gpu_driver *driver);
  * of the error. */
 bool engine_gpu_check(const struct engine_gpu_driver *driver, int result, const char *function,
                       struct base_error *err);
-
-#endif

@@ -12,8 +12,7 @@
  *     gpu_op.h, gpu_*.c  how the GPU runs each op
  *
  * docs/gpu.md describes how that is tested without a GPU. */
-#ifndef ENGINE_GPU_GPU_H
-#define ENGINE_GPU_GPU_H
+#pragma once
 
 #include "base/error.h"
 #include "engine/place.h"
@@ -74,5 +73,3 @@ struct engine_gpu_plan {
     uint64_t address;                    /* past the last buffer */
 };
 extern const struct engine_backend engine_backend_gpu_plan;
-
-#endif

@@ -1,7 +1,6 @@
 /* engine/gpu/gpu_arguments.h: what rows of ops share: tensors as arguments of kernels
  * (engine/gpu/device/gpu_ops.h), and their start. Private to engine/gpu/. */
-#ifndef ENGINE_GPU_GPU_ARGUMENTS_H
-#define ENGINE_GPU_GPU_ARGUMENTS_H
+#pragma once
 
 #include "engine/gpu/device/gpu_ops.h"
 #include "engine/gpu/gpu_op.h"
@@ -39,5 +38,3 @@ static inline void engine_gpu_start(struct engine_gpu *gpu, enum engine_gpu_kern
     const struct engine_gpu_grid grid = {blocks, 1, ENGINE_GPU_THREADS, 0};
     engine_gpu_launch(gpu, gpu->op[kernel], &grid, arguments);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* engine/gpu/gpu_code.h: the code of all kernels for GPUs, as the build embeds it. */
-#ifndef ENGINE_GPU_GPU_CODE_H
-#define ENGINE_GPU_GPU_CODE_H
+#pragma once
 
 #include "base/error.h"
 #include <stddef.h>
@@ -16,5 +15,3 @@ const void *engine_gpu_code(size_t *size);
  * frees it. liblzma is loaded for it. NULL: BASE_FAILED without it, or
  * BASE_NO_MEMORY. The program must have code. */
 char *engine_gpu_code_unpack(size_t *size, struct base_error *err);
-
-#endif

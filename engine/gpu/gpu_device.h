@@ -2,8 +2,7 @@
  *
  * All work is in one stream: the GPU does it in the order of the calls. After an error of the
  * driver, the GPU does nothing more, and each run fails. */
-#ifndef ENGINE_GPU_GPU_DEVICE_H
-#define ENGINE_GPU_GPU_DEVICE_H
+#pragma once
 
 #include "engine/gpu/driver.h"
 #include "engine/gpu/gpu.h"
@@ -83,5 +82,3 @@ void engine_gpu_buffer_free(struct engine_buffer *buffer);
 void engine_gpu_write(const struct engine_place *place, char *to, const void *from, uint64_t size);
 void engine_gpu_copy(struct engine_gpu *gpu, char *to, const char *from, uint64_t size);
 void engine_gpu_read(const struct engine_place *place, void *to, const char *from, uint64_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* engine/gpu/gpu_op.h: how a GPU runs an op: a row of a table for each. Private to engine/gpu/. */
-#ifndef ENGINE_GPU_GPU_OP_H
-#define ENGINE_GPU_GPU_OP_H
+#pragma once
 
 #include "engine/gpu/gpu_device.h"
 #include "engine/op.h"
@@ -30,5 +29,3 @@ struct engine_gpu_op {
 #define ENGINE_GPU_DECLARE(name) extern const struct engine_gpu_op engine_gpu_op_##name;
 ENGINE_GPU_OPS(ENGINE_GPU_DECLARE)
 #undef ENGINE_GPU_DECLARE
-
-#endif

@@ -1,6 +1,5 @@
 /* engine/gpu/gpu_product.h: what the rows of products share. Private to engine/gpu/. */
-#ifndef ENGINE_GPU_GPU_PRODUCT_H
-#define ENGINE_GPU_GPU_PRODUCT_H
+#pragma once
 
 #include "engine/gpu/gpu_op.h"
 #include "quant/gpu/gpu_quant.h"
@@ -30,5 +29,3 @@ void engine_gpu_convert_for_next(struct engine_gpu *gpu, const struct engine_ten
 void engine_gpu_multiply(struct engine_gpu *gpu, const struct engine_tensor *w,
                          struct quant_gpu_columns columns, struct quant_gpu_matrices by,
                          struct engine_gpu_lines out);
-
-#endif

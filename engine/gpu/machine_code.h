@@ -1,7 +1,6 @@
 /* engine/gpu/machine_code.h: the machine code of a GPU for the kernels of this build, from a folder
  * or by the driver's compiler. Private to engine/gpu/. */
-#ifndef ENGINE_GPU_MACHINE_CODE_H
-#define ENGINE_GPU_MACHINE_CODE_H
+#pragma once
 
 #include "engine/gpu/driver.h"
 #include "engine/gpu/gpu.h"
@@ -14,5 +13,3 @@
 bool engine_gpu_machine_code(const struct engine_gpu_driver *driver,
                              const struct engine_gpu_facts *facts, const char *cache, void **module,
                              struct base_error *err);
-
-#endif

@@ -17,40 +17,18 @@ static bool binary_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-const struct engine_op engine_op_add = {"add", .n_src = 2, .shape = binary_shape, .in_place = true};
-const struct engine_op engine_op_sub = {"sub", .n_src = 2, .shape = binary_shape, .in_place = true};
-const struct engine_op engine_op_mul = {"mul", .n_src = 2, .shape = binary_shape, .in_place = true};
-const struct engine_op engine_op_div = {"div", .n_src = 2, .shape = binary_shape, .in_place = true};
-
-static struct engine_tensor *binary(struct engine_graph *g, const struct engine_op *op,
-                                    struct engine_tensor *a, struct engine_tensor *b)
-{
-    return ENGINE_NODE(g, op, a, b);
-}
-
-struct engine_tensor *engine_add(struct engine_graph *g, struct engine_tensor *a,
-                                 struct engine_tensor *b)
-{
-    return binary(g, &engine_op_add, a, b);
-}
-
-struct engine_tensor *engine_sub(struct engine_graph *g, struct engine_tensor *a,
-                                 struct engine_tensor *b)
-{
-    return binary(g, &engine_op_sub, a, b);
-}
-
-struct engine_tensor *engine_mul(struct engine_graph *g, struct engine_tensor *a,
-                                 struct engine_tensor *b)
-{
-    return binary(g, &engine_op_mul, a, b);
-}
-
-struct engine_tensor *engine_div(struct engine_graph *g, struct engine_tensor *a,
-                                 struct engine_tensor *b)
-{
-    return binary(g, &engine_op_div, a, b);
-}
+#define BINARY_OP(name_)                                                                           \
+    const struct engine_op engine_op_##name_ = {#name_, .n_src = 2, .shape = binary_shape,         \
+                                                .in_place = true};                                 \
+    struct engine_tensor *engine_##name_(struct engine_graph *g, struct engine_tensor *a,          \
+                                         struct engine_tensor *b)                                  \
+    {                                                                                              \
+        return ENGINE_NODE(g, &engine_op_##name_, a, b);                                           \
+    }
+BINARY_OP(add)
+BINARY_OP(sub)
+BINARY_OP(mul)
+BINARY_OP(div)
 
 /* ---- One operand ---- */
 

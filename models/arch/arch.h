@@ -4,8 +4,7 @@
  * A row has the differences of an architecture from llama: an absent field (0) is llama's. An
  * architecture of known blocks is one row in a *_tables.c of this folder; blocks and builders test
  * the fields of rows, never their names. docs/adding-a-model.md shows an addition. */
-#ifndef MODELS_ARCH_ARCH_H
-#define MODELS_ARCH_ARCH_H
+#pragma once
 
 #include "engine/graph.h"
 #include "gguf/gguf.h"
@@ -527,5 +526,3 @@ const struct model_arch *model_arch_find_drafter(struct gguf_str name, const cha
  * names. */
 const struct model_arch *model_arch_known(const struct model_arch *arch, uint32_t n_layer,
                                           uint32_t n_vocab, uint32_t n_expert);
-
-#endif

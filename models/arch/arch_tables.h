@@ -1,6 +1,5 @@
 /* models/arch/arch_tables.h: the rows of each family. A row without a name ends a list. */
-#ifndef MODELS_ARCH_ARCH_TABLES_H
-#define MODELS_ARCH_ARCH_TABLES_H
+#pragma once
 
 #include "models/arch/arch.h"
 
@@ -20,5 +19,3 @@ extern const struct model_arch model_arch_source[];
 extern const struct model_arch model_arch_diffusion[];
 extern const struct model_arch model_arch_encoder[];
 extern const struct model_arch model_arch_drafter[]; /* not models by themselves */
-
-#endif

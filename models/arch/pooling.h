@@ -1,6 +1,5 @@
 /* models/arch/pooling.h: which of a sequence's hidden states its embedding is made of. */
-#ifndef MODELS_ARCH_POOLING_H
-#define MODELS_ARCH_POOLING_H
+#pragma once
 
 enum model_pooling {                  /* values of the key pooling_type */
                      MODEL_POOL_NONE, /* each of them is one */
@@ -9,5 +8,3 @@ enum model_pooling {                  /* values of the key pooling_type */
                      MODEL_POOL_LAST, /* that of the last token */
                      MODEL_POOL_RANK  /* scores: one of them through the classifier */
 };
-
-#endif

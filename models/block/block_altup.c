@@ -165,8 +165,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, b->stream[0], "layer_out");
 }
 
-const struct model_block model_block_altup = {.name = "altup",
-                                              .size = sizeof(struct altup),
-                                              .read = read,
-                                              .tensors = tensors,
-                                              .build = build};
+MODEL_BLOCK(altup, "altup")

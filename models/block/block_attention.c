@@ -464,8 +464,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, x, "attn_out");
 }
 
-const struct model_block model_block_attention = {.name = "attention",
-                                                  .size = sizeof(struct attention),
-                                                  .read = read,
-                                                  .tensors = tensors,
-                                                  .build = build};
+MODEL_BLOCK(attention, "attention")

@@ -50,8 +50,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, k, "channel_mix_out");
 }
 
-const struct model_block model_block_channel_mix = {.name = "channel mix",
-                                                    .size = sizeof(struct channel_mix),
-                                                    .read = read,
-                                                    .tensors = tensors,
-                                                    .build = build};
+MODEL_BLOCK(channel_mix, "channel mix")

@@ -262,8 +262,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, model_linear(b, &a->out, x), "attn_out");
 }
 
-const struct model_block model_block_compressed = {.name = "compressed attention",
-                                                   .size = sizeof(struct compressed),
-                                                   .read = read,
-                                                   .tensors = tensors,
-                                                   .build = build};
+MODEL_BLOCK(compressed, "compressed attention")

@@ -71,8 +71,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, model_linear(b, &c->out, model_named(b, x, "cross")), "cross_out");
 }
 
-const struct model_block model_block_cross = {.name = "cross attention",
-                                              .size = sizeof(struct cross),
-                                              .read = read,
-                                              .tensors = tensors,
-                                              .build = build};
+MODEL_BLOCK(cross, "cross attention")

@@ -158,8 +158,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, model_linear(b, &d->out, x), "delta_out");
 }
 
-const struct model_block model_block_delta_net = {.name = "gated delta rule",
-                                                  .size = sizeof(struct delta_net),
-                                                  .read = read,
-                                                  .tensors = tensors,
-                                                  .build = build};
+MODEL_BLOCK(delta_net, "gated delta rule")

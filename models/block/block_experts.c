@@ -308,8 +308,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, x, "ffn_out");
 }
 
-const struct model_block model_block_experts = {.name = "experts",
-                                                .size = sizeof(struct experts),
-                                                .read = read,
-                                                .tensors = tensors,
-                                                .build = build};
+MODEL_BLOCK(experts, "experts")

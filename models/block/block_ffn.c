@@ -321,5 +321,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, model_switched_add(b, &f->switched_down, x, y), "ffn_out");
 }
 
-const struct model_block model_block_ffn = {
-    .name = "ffn", .size = sizeof(struct ffn), .read = read, .tensors = tensors, .build = build};
+MODEL_BLOCK(ffn, "ffn")

@@ -150,8 +150,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, model_linear(b, &a->out, x), "kda_out");
 }
 
-const struct model_block model_block_kda = {.name = "Kimi delta attention",
-                                            .size = sizeof(struct kda),
-                                            .read = read,
-                                            .tensors = tensors,
-                                            .build = build};
+MODEL_BLOCK(kda, "Kimi delta attention")

@@ -9,7 +9,6 @@
  * It is a selective scan whose step is 1. */
 #include "base/elementary.h"
 #include "models/block/blocks.h"
-#include <math.h>
 
 enum { MAX_HEADS = 512 };
 
@@ -82,8 +81,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, model_linear(b, &a->out, x), "lightning_out");
 }
 
-const struct model_block model_block_lightning = {.name = "lightning attention",
-                                                  .size = sizeof(struct lightning),
-                                                  .read = read,
-                                                  .tensors = tensors,
-                                                  .build = build};
+MODEL_BLOCK(lightning, "lightning attention")

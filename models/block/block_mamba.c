@@ -131,8 +131,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, model_linear(b, &m->out, x), "mamba_out");
 }
 
-const struct model_block model_block_mamba = {.name = "Mamba",
-                                              .size = sizeof(struct mamba),
-                                              .read = read,
-                                              .tensors = tensors,
-                                              .build = build};
+MODEL_BLOCK(mamba, "Mamba")

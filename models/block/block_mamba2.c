@@ -95,8 +95,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, model_linear(b, &m->out, x), "mamba_out");
 }
 
-const struct model_block model_block_mamba2 = {.name = "Mamba 2",
-                                               .size = sizeof(struct mamba2),
-                                               .read = read,
-                                               .tensors = tensors,
-                                               .build = build};
+MODEL_BLOCK(mamba2, "Mamba 2")

@@ -426,8 +426,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, model_linear(b, &a->out, x), "attn_out");
 }
 
-const struct model_block model_block_mla = {.name = "latent attention",
-                                            .size = sizeof(struct mla),
-                                            .read = read,
-                                            .tensors = tensors,
-                                            .build = build};
+MODEL_BLOCK(mla, "latent attention")

@@ -113,8 +113,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return engine_add(b->g, x, engine_add(b->g, v, conv));
 }
 
-const struct model_block model_block_ngram = {.name = "n-grams",
-                                              .size = sizeof(struct ngram),
-                                              .read = read,
-                                              .tensors = tensors,
-                                              .build = build};
+MODEL_BLOCK(ngram, "n-grams")

@@ -67,8 +67,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, engine_add(b->g, h, x), "per_layer_out");
 }
 
-const struct model_block model_block_per_layer = {.name = "per_layer",
-                                                  .size = sizeof(struct per_layer),
-                                                  .read = read,
-                                                  .tensors = tensors,
-                                                  .build = build};
+MODEL_BLOCK(per_layer, "per_layer")

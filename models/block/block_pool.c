@@ -77,5 +77,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return arch->encoder ? x : engine_soft_max(b->g, x, NULL, NULL, 1.0f, 0.0f);
 }
 
-const struct model_block model_block_pool = {
-    .name = "pool", .size = sizeof(struct pool), .read = read, .tensors = tensors, .build = build};
+MODEL_BLOCK(pool, "pool")

@@ -138,8 +138,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, model_linear(b, &t->out, engine_mul(b->g, x, g)), "time_mix_out");
 }
 
-const struct model_block model_block_rwkv6 = {.name = "RWKV 6",
-                                              .size = sizeof(struct rwkv6),
-                                              .read = read,
-                                              .tensors = tensors,
-                                              .build = build};
+MODEL_BLOCK(rwkv6, "RWKV 6")

@@ -135,8 +135,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, model_linear(b, &t->out, x), "time_mix_out");
 }
 
-const struct model_block model_block_rwkv7 = {.name = "RWKV 7",
-                                              .size = sizeof(struct rwkv7),
-                                              .read = read,
-                                              .tensors = tensors,
-                                              .build = build};
+MODEL_BLOCK(rwkv7, "RWKV 7")

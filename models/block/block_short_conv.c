@@ -46,8 +46,4 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     return model_named(b, model_linear(b, &c->out, x), "conv_out");
 }
 
-const struct model_block model_block_short_conv = {.name = "short convolution",
-                                                   .size = sizeof(struct short_conv),
-                                                   .read = read,
-                                                   .tensors = tensors,
-                                                   .build = build};
+MODEL_BLOCK(short_conv, "short convolution")

@@ -8,8 +8,7 @@
  * Shapes: T tokens, E embedding, H query heads, KH key heads, D and DV head sizes, F feed-forward
  * length, V vocabulary, L layers, P per-layer embedding. Every intermediate tensor has a name, so
  * that any of them can be printed. */
-#ifndef MODELS_BLOCK_BLOCKS_H
-#define MODELS_BLOCK_BLOCKS_H
+#pragma once
 
 #include "engine/graph_recurrent.h"
 #include "models/adapter_set.h"
@@ -62,6 +61,14 @@ struct model_block {
      * state (shift_channels). */
     struct engine_tensor *(*build)(struct model_builder *b, void *self, struct engine_tensor *x);
 };
+
+/* Defines model_block_NAME from the functions and rows of its file. */
+#define MODEL_BLOCK(NAME, TITLE)                                                                   \
+    const struct model_block model_block_##NAME = {.name = (TITLE),                                \
+                                                   .size = sizeof(struct NAME),                    \
+                                                   .read = read,                                   \
+                                                   .tensors = tensors,                             \
+                                                   .build = build};
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
     model_block_linear, model_block_altup, model_block_per_layer, model_block_mla,
@@ -303,5 +310,3 @@ struct engine_tensor *model_attend_blocks(struct model_builder *b, struct engine
  * sequences), or NULL; NULL too for a layer with a window if windowed layers are never scaled. */
 struct engine_tensor *model_rope_factors(const struct model_builder *b,
                                          const struct engine_rope *rope);
-
-#endif

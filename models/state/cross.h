@@ -4,8 +4,7 @@
  * A sequence begins with this text, its source, as a whole. Each sequence with a source names a
  * region of n_ctx slots; forks share it, and a region is free when no sequence names it. A sequence
  * cannot be cut back into its source, only to nothing. */
-#ifndef MODELS_STATE_CROSS_H
-#define MODELS_STATE_CROSS_H
+#pragma once
 
 #include "models/params.h"
 
@@ -24,5 +23,3 @@ struct model_cross {
 };
 
 extern const struct model_state_kind model_state_cross;
-
-#endif

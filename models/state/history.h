@@ -1,7 +1,6 @@
 /* models/state/history.h: the ids of sequences, for models whose graph depends on ids before a
  * token. */
-#ifndef MODELS_STATE_HISTORY_H
-#define MODELS_STATE_HISTORY_H
+#pragma once
 
 #include "models/params.h"
 
@@ -17,5 +16,3 @@ struct model_history {
 };
 
 extern const struct model_state_kind model_state_history;
-
-#endif

@@ -18,8 +18,7 @@
  * the last `capacity` ones: window + batch, because all tokens of a batch are written before its
  * first token reads. A pool has n_seq times that many slots, so a free one always exists; the
  * memory of unused slots is never touched. */
-#ifndef MODELS_STATE_KV_CACHE_H
-#define MODELS_STATE_KV_CACHE_H
+#pragma once
 
 #include "engine/kv.h"
 #include "models/params.h"
@@ -94,5 +93,3 @@ struct model_kv_inputs {
 };
 
 extern const struct model_state_kind model_state_kv;
-
-#endif

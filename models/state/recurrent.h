@@ -17,8 +17,7 @@
  * Snapshots at the beginning and end of a run of several tokens (the borders of prompts) are kept;
  * those of single tokens only until the next batch. When a sequence has `capacity` of them, the one
  * that takes the fewest tokens to recompute is evicted, so that their distances become similar. */
-#ifndef MODELS_STATE_RECURRENT_H
-#define MODELS_STATE_RECURRENT_H
+#pragma once
 
 #include "models/params.h"
 
@@ -49,5 +48,3 @@ struct model_recurrent {
 };
 
 extern const struct model_state_kind model_state_recurrent;
-
-#endif

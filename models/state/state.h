@@ -2,8 +2,7 @@
  *
  * Sequences 0 .. n_seq - 1 have at most n_ctx tokens each. State is of several kinds, each a row of
  * functions; a model may use more than one. Private to models/. */
-#ifndef MODELS_STATE_STATE_H
-#define MODELS_STATE_STATE_H
+#pragma once
 
 #include "models/model.h"
 #include "models/state/cross.h"
@@ -184,5 +183,3 @@ void *model_state_room(const struct engine_tensor *t, char *to, void *image);
 bool model_state_move(const struct engine_tensor *t, char *data, uint64_t size,
                       const struct model_sink *to, const struct model_state_reader *from,
                       struct base_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * The signed codes of a block are read by its struct quant_form32, or, in types with longer blocks,
  * by NAME_codes_arm(block, s), elements 32s .. 32s + 31. */
-#ifndef QUANT_ARM_BLOCK32_ARM_H
-#define QUANT_ARM_BLOCK32_ARM_H
+#pragma once
 
 #include "quant/arm/dot_arm.h"
 #include "quant/block32/iq4_nl.h"
@@ -199,5 +198,3 @@ QUANT_INLINE int8x16x2_t q2_0_codes_arm(const uint8_t *block, int s)
     }
     return code;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* quant/arm/dot_arm.h: private to the kernels for 64-bit ARM: what the levels do differently, and
  * small functions on vectors. Files of a level (*_neon.c, *_dotprod.c, *_i8mm.c) are compiled for
  * its instructions (Makefile). */
-#ifndef QUANT_ARM_DOT_ARM_H
-#define QUANT_ARM_DOT_ARM_H
+#pragma once
 
 #include "quant/arm/panel_arm.h"
 #include "quant/types.h"
@@ -181,5 +180,3 @@ QUANT_INLINE uint8x16_t arm_mask_of_bits(uint32_t bits)
     const uint8x16_t v = vcombine_u8(vdup_n_u8((uint8_t)bits), vdup_n_u8((uint8_t)(bits >> 8)));
     return vtstq_u8(v, bit);
 }
-
-#endif

@@ -13,8 +13,7 @@
  *
  * so that scales of rows are stored as pairs r, r+1, r, r+1, and those of columns as c, c, c+1,
  * c+1. */
-#ifndef QUANT_ARM_PANEL_ARM_H
-#define QUANT_ARM_PANEL_ARM_H
+#pragma once
 
 #include "quant/quant.h"
 
@@ -45,5 +44,3 @@ struct quant_arm_cols256 { /* a super-block of 8 columns */
     int8_t high32[8 * QUANT_ARM_COLS], low32[8 * QUANT_ARM_COLS];   /* over 32 */
     float d[2 * QUANT_ARM_COLS];                                    /* with unit 4 the first half */
 };
-
-#endif

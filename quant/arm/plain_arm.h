@@ -1,7 +1,6 @@
 /* quant/arm/plain_arm.h: private to quant/: panels of types without functions for 64-bit ARM: the
  * scalar panel, whose codes and scales are moved to the level's form. None of them has minima. */
-#ifndef QUANT_ARM_PLAIN_ARM_H
-#define QUANT_ARM_PLAIN_ARM_H
+#pragma once
 
 #include "quant/arm/dot_arm.h"
 
@@ -55,5 +54,3 @@ static inline void plain_arm_unpack256(const struct quant_type *type, int64_t fi
             }
     }
 }
-
-#endif

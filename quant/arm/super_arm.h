@@ -9,8 +9,7 @@
  * from which super_arm_gemv and super_arm_unpack are inlined into small wrappers (types_arm.inc).
  * gemv multiplies four rows at once: lane r of a register is row r, so that the floats of four
  * chains of sums are computed by one instruction. */
-#ifndef QUANT_ARM_SUPER_ARM_H
-#define QUANT_ARM_SUPER_ARM_H
+#pragma once
 
 #include "quant/arm/dot_arm.h"
 #include "quant/row_groups.h"
@@ -230,5 +229,3 @@ QUANT_INLINE void super_arm_unpack(const struct super_arm_type *type, int64_t fi
             super_arm_unpack_rows(type, block, r, to);
         }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* quant/arm/super_types_arm.h: private to quant/: heads and codes of the types with super-blocks
  * for 64-bit ARM (quant/arm/super_arm.h). The layouts are in quant/super/. */
-#ifndef QUANT_ARM_SUPER_TYPES_ARM_H
-#define QUANT_ARM_SUPER_TYPES_ARM_H
+#pragma once
 
 #include "quant/arm/super_arm.h"
 #include "quant/arm/types_arm.h"
@@ -483,5 +482,3 @@ QUANT_INLINE int8x16x2_t iq1_m_codes_arm(const uint8_t *block, int s)
     }
     return code;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* quant/arm/types_arm.h: private to quant/arm/: the kernels of types and activation forms for
  * 64-bit ARM, by level. */
-#ifndef QUANT_ARM_TYPES_ARM_H
-#define QUANT_ARM_TYPES_ARM_H
+#pragma once
 
 #include "quant/types.h"
 
@@ -12,5 +11,3 @@ extern const struct quant_kernel quant_arm_neon[QUANT_ID_COUNT], quant_arm_dotpr
 extern const uint64_t quant_arm_signs7[128];
 extern const struct quant_act_kernel quant_arm_act;
 extern const struct quant_search quant_search_neon;
-
-#endif

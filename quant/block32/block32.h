@@ -4,8 +4,7 @@
  * The header of a type (q4_0.h) describes it by a struct quant_form32: the positions of its bits
  * and the values of its codes. Kernels, here and in the folders of instruction sets, are inlined
  * with a constant form, so each is one loop without branches on the form. */
-#ifndef QUANT_BLOCK32_BLOCK32_H
-#define QUANT_BLOCK32_BLOCK32_H
+#pragma once
 
 #include "quant/encode/fit.h"
 #include "quant/types.h"
@@ -224,20 +223,13 @@ QUANT_INLINE void quant_unpack32(struct quant_form32 form, int64_t first, int64_
 
 /* Defines the scalar kernels of a type from NAME_form. */
 #define QUANT_BLOCK32_KERNELS(NAME)                                                                \
-    static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \
-    {                                                                                              \
-        quant_decode32(NAME##_form, first, n, row, out);                                           \
-    }                                                                                              \
+    QUANT_DECODE_AT(NAME##_decode, , quant_decode32(NAME##_form, first, n, row, out))              \
     static float NAME##_dot(int64_t k, const void *row, const struct quant_act *a)                 \
     {                                                                                              \
         return quant_dot32(NAME##_form, k, row, a);                                                \
     }                                                                                              \
     QUANT_GEMV_BY_DOT(NAME)                                                                        \
-    static void NAME##_unpack(int64_t first, int64_t n_blocks,                                     \
-                              const void *const row[QUANT_PANEL_ROWS], void *panel)                \
-    {                                                                                              \
-        quant_unpack32(NAME##_form, first, n_blocks, row, panel);                                  \
-    }
+    QUANT_UNPACK_AT(NAME##_unpack, , quant_unpack32(NAME##_form, first, n_blocks, row, panel))
 
 /* Defines NAME_encode by the search of the form. */
 #define QUANT_BLOCK32_ENCODE(NAME)                                                                 \
@@ -265,5 +257,8 @@ QUANT_INLINE void quant_unpack32(struct quant_form32 form, int64_t first, int64_
                .unpack = NAME##_unpack,                                                            \
                .panel = &NAME##_panel,                                                             \
                .gemv = NAME##_gemv}
-
-#endif
+/* Defines the scalar kernels and the row of a type. */
+#define QUANT_BLOCK32_TYPE(NAME, ID)                                                               \
+    QUANT_BLOCK32_KERNELS(NAME)                                                                    \
+    const struct quant_type quant_type_##NAME = {                                                  \
+        .name = #ID, .id = QUANT_##ID, QUANT_BLOCK32_MEMBERS(NAME)};

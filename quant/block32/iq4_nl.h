@@ -9,8 +9,7 @@
  *
  * The codes below and in panels are quant_codebook_iq4[index] + 128. Source of the layout: the GGUF
  * format as its reference implementation writes it. */
-#ifndef QUANT_BLOCK32_IQ4_NL_H
-#define QUANT_BLOCK32_IQ4_NL_H
+#pragma once
 
 #include "quant/block32/block32.h"
 
@@ -33,5 +32,3 @@ static const struct quant_form32 iq4_nl_form = {
 
 static const struct quant_panel_form iq4_nl_panel = {
     .sub_len = 32, .offset = IQ4_NL_OFFSET, .max_code = IQ4_NL_MAX_CODE};
-
-#endif

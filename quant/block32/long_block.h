@@ -8,8 +8,7 @@
  *
  * QUANT_LONG_KERNELS(NAME) generates its scalar kernels, QUANT_LONG_MEMBERS(NAME) puts them into
  * its row. */
-#ifndef QUANT_BLOCK32_LONG_BLOCK_H
-#define QUANT_BLOCK32_LONG_BLOCK_H
+#pragma once
 
 #include "quant/block32/block32.h"
 
@@ -73,20 +72,15 @@ QUANT_INLINE void quant_long_unpack(struct quant_long_form form, quant_long_code
 }
 
 #define QUANT_LONG_KERNELS(NAME)                                                                   \
-    static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \
-    {                                                                                              \
-        quant_long_decode(NAME##_form, NAME##_code, first, n, row, out);                           \
-    }                                                                                              \
+    QUANT_DECODE_AT(NAME##_decode, ,                                                               \
+                    quant_long_decode(NAME##_form, NAME##_code, first, n, row, out))               \
     static float NAME##_dot(int64_t k, const void *row, const struct quant_act *a)                 \
     {                                                                                              \
         return quant_long_dot(NAME##_form, NAME##_code, k, row, a);                                \
     }                                                                                              \
     QUANT_GEMV_BY_DOT(NAME)                                                                        \
-    static void NAME##_unpack(int64_t first, int64_t n_blocks,                                     \
-                              const void *const row[QUANT_PANEL_ROWS], void *panel)                \
-    {                                                                                              \
-        quant_long_unpack(NAME##_form, NAME##_code, first, n_blocks, row, panel);                  \
-    }
+    QUANT_UNPACK_AT(NAME##_unpack, ,                                                               \
+                    quant_long_unpack(NAME##_form, NAME##_code, first, n_blocks, row, panel))
 
 /* Members of struct quant_type. */
 #define QUANT_LONG_MEMBERS(NAME)                                                                   \
@@ -96,5 +90,3 @@ QUANT_INLINE void quant_long_unpack(struct quant_long_form form, quant_long_code
                .unpack = NAME##_unpack,                                                            \
                .panel = &NAME##_panel,                                                             \
                .gemv = NAME##_gemv}
-
-#endif

@@ -11,8 +11,7 @@
  * Specification 1.0, with two differences that files in use rely on: nibble 8 ("minus zero") is 0,
  * and e = 255 is not NaN but the number that the formula gives. The codes below and in panels are
  * quant_e2m1[nibble] + 16. */
-#ifndef QUANT_BLOCK32_MXFP4_H
-#define QUANT_BLOCK32_MXFP4_H
+#pragma once
 
 #include "quant/block32/block32.h"
 #include "quant/encode/e2m1.h"
@@ -66,5 +65,3 @@ static const struct quant_panel_form mxfp4_panel = {
     .sub_len = 32, .offset = MXFP4_OFFSET, .max_code = MXFP4_MAX_CODE};
 
 QUANT_BLOCK32_ENCODE_EACH(mxfp4)
-
-#endif

@@ -7,8 +7,7 @@
  *
  * A code is twice the bit. Source of the layout: the GGUF format as its reference implementation
  * writes it. */
-#ifndef QUANT_BLOCK32_Q1_0_H
-#define QUANT_BLOCK32_Q1_0_H
+#pragma once
 
 #include "quant/block32/long_block.h"
 #include <math.h>
@@ -49,5 +48,3 @@ QUANT_INLINE void q1_0_encode_at(int64_t k, const float *in, const float *import
         memcpy(out, &d, sizeof d);
     }
 }
-
-#endif

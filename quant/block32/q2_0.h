@@ -7,8 +7,7 @@
  *      x = d * (code - 1),   code 0 .. 3
  *
  * Source of the layout: the GGUF format as its reference implementation writes it. */
-#ifndef QUANT_BLOCK32_Q2_0_H
-#define QUANT_BLOCK32_Q2_0_H
+#pragma once
 
 #include "quant/block32/long_block.h"
 
@@ -24,5 +23,3 @@ static inline uint8_t q2_0_code(const uint8_t *block, int i)
 
 static const struct quant_panel_form q2_0_panel = {
     .sub_len = 32, .offset = Q2_0_OFFSET, .max_code = Q2_0_MAX_CODE};
-
-#endif

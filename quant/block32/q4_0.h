@@ -7,8 +7,7 @@
  *      x = d * (code - 8),   code 0 .. 15
  *
  * Source of the layout: the GGUF format as its reference implementation writes it. */
-#ifndef QUANT_BLOCK32_Q4_0_H
-#define QUANT_BLOCK32_Q4_0_H
+#pragma once
 
 #include "quant/block32/block32.h"
 
@@ -33,5 +32,3 @@ static const struct quant_form32 q4_0_form = {
 
 static const struct quant_panel_form q4_0_panel = {
     .sub_len = 32, .offset = Q4_0_OFFSET, .max_code = Q4_0_MAX_CODE};
-
-#endif

@@ -8,8 +8,7 @@
  *      x = d * code + m,   code 0 .. 15
  *
  * Source of the layout: the GGUF format as its reference implementation writes it. */
-#ifndef QUANT_BLOCK32_Q4_1_H
-#define QUANT_BLOCK32_Q4_1_H
+#pragma once
 
 #include "quant/block32/block32.h"
 
@@ -33,5 +32,3 @@ static const struct quant_form32 q4_1_form = {
 
 static const struct quant_panel_form q4_1_panel = {
     .sub_len = 32, .max_code = Q4_1_MAX_CODE, .has_min = true};
-
-#endif

@@ -8,8 +8,7 @@
  *      x = d * (code - 16),   code 0 .. 31
  *
  * Source of the layout: the GGUF format as its reference implementation writes it. */
-#ifndef QUANT_BLOCK32_Q5_0_H
-#define QUANT_BLOCK32_Q5_0_H
+#pragma once
 
 #include "quant/block32/block32.h"
 
@@ -36,5 +35,3 @@ static const struct quant_form32 q5_0_form = {
 
 static const struct quant_panel_form q5_0_panel = {
     .sub_len = 32, .offset = Q5_0_OFFSET, .max_code = Q5_0_MAX_CODE};
-
-#endif

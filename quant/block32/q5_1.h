@@ -9,8 +9,7 @@
  *      x = d * code + m,   code 0 .. 31
  *
  * Source of the layout: the GGUF format as its reference implementation writes it. */
-#ifndef QUANT_BLOCK32_Q5_1_H
-#define QUANT_BLOCK32_Q5_1_H
+#pragma once
 
 #include "quant/block32/block32.h"
 
@@ -36,5 +35,3 @@ static const struct quant_form32 q5_1_form = {
 
 static const struct quant_panel_form q5_1_panel = {
     .sub_len = 32, .max_code = Q5_1_MAX_CODE, .has_min = true};
-
-#endif

@@ -8,8 +8,7 @@
  *      x = d * (code - 32),   code 0 .. 63
  *
  * Source of the layout: ik_llama.cpp. */
-#ifndef QUANT_BLOCK32_Q6_0_H
-#define QUANT_BLOCK32_Q6_0_H
+#pragma once
 
 #include "quant/block32/block32.h"
 
@@ -36,5 +35,3 @@ static const struct quant_form32 q6_0_form = {
 
 static const struct quant_panel_form q6_0_panel = {
     .sub_len = 32, .offset = Q6_0_OFFSET, .max_code = Q6_0_MAX_CODE};
-
-#endif

@@ -7,8 +7,7 @@
  *
  * The codes in panels are qs[i] + 128, because the multiply instructions take one unsigned operand.
  * Source of the layout: the GGUF format as its reference implementation writes it. */
-#ifndef QUANT_BLOCK32_Q8_0_H
-#define QUANT_BLOCK32_Q8_0_H
+#pragma once
 
 #include "quant/block32/block32.h"
 
@@ -40,5 +39,3 @@ static const struct quant_panel_form q8_0_panel = {
     .sub_len = 32, .offset = Q8_0_OFFSET, .max_code = Q8_0_MAX_CODE};
 
 QUANT_BLOCK32_ENCODE_EACH(q8_0)
-
-#endif

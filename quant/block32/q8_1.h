@@ -7,8 +7,7 @@
  *
  * s is d times the sum of qs; no kernel reads it. The codes in panels are qs[i] + 128. Source of
  * the layout: the GGUF format as its reference implementation writes it. */
-#ifndef QUANT_BLOCK32_Q8_1_H
-#define QUANT_BLOCK32_Q8_1_H
+#pragma once
 
 #include "quant/block32/block32.h"
 
@@ -43,5 +42,3 @@ static const struct quant_panel_form q8_1_panel = {
     .sub_len = 32, .offset = Q8_1_OFFSET, .max_code = Q8_1_MAX_CODE};
 
 QUANT_BLOCK32_ENCODE_EACH(q8_1)
-
-#endif

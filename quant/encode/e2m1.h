@@ -1,7 +1,6 @@
 /* quant/encode/e2m1.h: private to quant/: encoding to four-bit floats (E2M1, doubled to be
  * integers). Plain loops that compilers vectorize. */
-#ifndef QUANT_ENCODE_E2M1_H
-#define QUANT_ENCODE_E2M1_H
+#pragma once
 
 #include "quant/encode/fit.h"
 
@@ -51,5 +50,3 @@ QUANT_INLINE void quant_e2m1_codes(int n, const float *x, float d, uint8_t *code
     }
     for (int i = 0; i < n; i++) code[i] = (uint8_t)(int)signed_code[i];
 }
-
-#endif

@@ -5,8 +5,7 @@
  * weights do more harm, but small weights are more frequent. The arithmetic is that of floats in a
  * fixed order, so the bytes do not depend on the machine. Super-blocks (or blocks) with an element
  * that is not finite get d = NaN and codes 0, so that the error is visible. */
-#ifndef QUANT_ENCODE_FIT_H
-#define QUANT_ENCODE_FIT_H
+#pragma once
 
 #include "quant/codebook.h"
 #include "quant/types.h"
@@ -193,5 +192,3 @@ void quant_fit_supers(const struct quant_fit *to, const struct quant_fit_form *f
 /* The grid of the ternary types. */
 static const struct quant_fit_grid quant_fit_ternary = {
     .low = -1, .high = 1, .n_trials = 4, .first = 0.0f, .step = 0.75f};
-
-#endif

@@ -4,8 +4,7 @@
  * The error of an entry is the sum of the errors of its two halves, which are tabulated for all
  * combinations of levels in half an entry. The search thus finds the best of all entries for each
  * scale. A level is a value that an element of the grid can have. */
-#ifndef QUANT_ENCODE_GRID_FIT_H
-#define QUANT_ENCODE_GRID_FIT_H
+#pragma once
 
 #include "quant/encode/fit.h"
 
@@ -112,5 +111,3 @@ struct quant_grid_fit {
 /* Searches scales and entries for the 256 elements `in`; importance: a weight for each, or NULL. */
 void quant_grid_fit(const struct quant_grid *grid, const float *in, const float *importance,
                     struct quant_grid_fit *out);
-
-#endif

@@ -6,8 +6,7 @@
  * therefore sorted into cells: the values of each element are divided into levels that are equally
  * frequent, and a cell is a combination of levels. The distance of elements from a cell is a sum
  * over its halves and a bound for the errors of its vectors; cells far away are not read. */
-#ifndef QUANT_ENCODE_VECTOR_FIT_H
-#define QUANT_ENCODE_VECTOR_FIT_H
+#pragma once
 
 #include "quant/encode/fit.h"
 #include <pthread.h>
@@ -80,5 +79,3 @@ struct quant_vector_form {
 /* Encodes k elements, a multiple of FIT_LEN, as a row. */
 void quant_vector_encode(const struct quant_search *search, const struct quant_vector_form *form,
                          int64_t k, const float *in, const float *importance, void *row);
-
-#endif

@@ -9,20 +9,13 @@
 #include "quant/float/lanes.h"
 #include "quant/half.h"
 
-static uint16_t element(const void *row, int64_t i)
+static void bf16_decode(int64_t first, int64_t n, const void *row, float *out)
 {
-    uint16_t b;
-    memcpy(&b, (const char *)row + (size_t)i * sizeof b, sizeof b);
-    return b;
+    for (int64_t i = 0; i < n; i++) out[i] = quant_bfloat_to_float(quant_element16(row, first + i));
 }
 
-static void decode(int64_t first, int64_t n, const void *row, float *out)
-{
-    for (int64_t i = 0; i < n; i++) out[i] = quant_bfloat_to_float(element(row, first + i));
-}
-
-static void encode(const struct quant_search *search, int64_t k, const float *in,
-                   const float *importance, void *row)
+static void bf16_encode(const struct quant_search *search, int64_t k, const float *in,
+                        const float *importance, void *row)
 {
     (void)search;
     (void)importance;
@@ -32,14 +25,14 @@ static void encode(const struct quant_search *search, int64_t k, const float *in
     }
 }
 
-static float dot(int64_t k, const void *row, const struct quant_act *a)
+static float bf16_dot(int64_t k, const void *row, const struct quant_act *a)
 {
     float lane[16] = {0};
     for (int64_t first = 0; first < k; first += 32) {
         for (int l = 0; l < 16; l++) {
             /* The odd element of a pair comes first; elements past k are zero. */
             for (int64_t i = first + 2 * l + 1; i >= first + 2 * l; i--) {
-                float w = i < k ? quant_bfloat_to_float(element(row, i)) : 0.0f;
+                float w = i < k ? quant_bfloat_to_float(quant_element16(row, i)) : 0.0f;
                 float x = i < k ? quant_bfloat_to_float(a->bf16[i]) : 0.0f;
                 lane[l] = bf16_step(w, x, lane[l]);
             }
@@ -48,18 +41,4 @@ static float dot(int64_t k, const void *row, const struct quant_act *a)
     return quant_lanes_tree(lane);
 }
 
-static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
-                        float *out)
-{
-    quant_gemv_by_dot(dot, k, rows, a, out);
-}
-
-const struct quant_type quant_type_bf16 = {
-    .name = "BF16",
-    .id = QUANT_BF16,
-    .block_len = 1,
-    .block_bytes = 2,
-    .act = &quant_act_bf16,
-    .dot = dot,
-    .scalar = {.decode = decode, .encode = encode, .gemv = gemv_scalar},
-};
+QUANT_FLOAT_TYPE(bf16, BF16, 1, 2, bf16)

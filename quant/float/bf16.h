@@ -1,7 +1,6 @@
 /* quant/float/bf16.h: private to quant/: the multiply-add of the products of BF16, of which
  * quant/float/bf16.c has the reasons. */
-#ifndef QUANT_FLOAT_BF16_H
-#define QUANT_FLOAT_BF16_H
+#pragma once
 
 #include <float.h>
 #include <math.h>
@@ -38,5 +37,3 @@ static inline float bf16_step(float w, float x, float acc)
     if (fabsf(sum) == FLT_MIN && bf16_tiny_after_rounding(w, x, acc)) return copysignf(0.0f, sum);
     return bf16_flush(sum);
 }
-
-#endif

@@ -5,20 +5,13 @@
 #include "quant/half.h"
 #include <math.h>
 
-static uint16_t element(const void *row, int64_t i)
+static void f16_decode(int64_t first, int64_t n, const void *row, float *out)
 {
-    uint16_t h;
-    memcpy(&h, (const char *)row + (size_t)i * sizeof h, sizeof h);
-    return h;
+    for (int64_t i = 0; i < n; i++) out[i] = quant_half_to_float(quant_element16(row, first + i));
 }
 
-static void decode_scalar(int64_t first, int64_t n, const void *row, float *out)
-{
-    for (int64_t i = 0; i < n; i++) out[i] = quant_half_to_float(element(row, first + i));
-}
-
-static void encode(const struct quant_search *search, int64_t k, const float *in,
-                   const float *importance, void *row)
+static void f16_encode(const struct quant_search *search, int64_t k, const float *in,
+                       const float *importance, void *row)
 {
     (void)search;
     (void)importance;
@@ -28,26 +21,12 @@ static void encode(const struct quant_search *search, int64_t k, const float *in
     }
 }
 
-static float dot(int64_t k, const void *row, const struct quant_act *a)
+static float f16_dot(int64_t k, const void *row, const struct quant_act *a)
 {
     float lane[16] = {0};
     for (int64_t i = 0; i < k; i++)
-        lane[i % 16] = fmaf(quant_half_to_float(element(row, i)), a->f32[i], lane[i % 16]);
+        lane[i % 16] = fmaf(quant_half_to_float(quant_element16(row, i)), a->f32[i], lane[i % 16]);
     return quant_lanes_tree(lane);
 }
 
-static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
-                        float *out)
-{
-    quant_gemv_by_dot(dot, k, rows, a, out);
-}
-
-const struct quant_type quant_type_f16 = {
-    .name = "F16",
-    .id = QUANT_F16,
-    .block_len = 1,
-    .block_bytes = 2,
-    .act = &quant_act_f32,
-    .dot = dot,
-    .scalar = {.decode = decode_scalar, .encode = encode, .gemv = gemv_scalar},
-};
+QUANT_FLOAT_TYPE(f16, F16, 1, 2, f32)

@@ -4,20 +4,20 @@
 #include "quant/float/lanes.h"
 #include <math.h>
 
-static void decode(int64_t first, int64_t n, const void *row, float *out)
+static void f32_decode(int64_t first, int64_t n, const void *row, float *out)
 {
     memcpy(out, (const char *)row + (size_t)first * sizeof *out, (size_t)n * sizeof *out);
 }
 
-static void encode(const struct quant_search *search, int64_t k, const float *in,
-                   const float *importance, void *row)
+static void f32_encode(const struct quant_search *search, int64_t k, const float *in,
+                       const float *importance, void *row)
 {
     (void)search;
     (void)importance;
     memcpy(row, in, (size_t)k * sizeof *in);
 }
 
-static float dot(int64_t k, const void *row, const struct quant_act *a)
+static float f32_dot(int64_t k, const void *row, const struct quant_act *a)
 {
     float lane[16] = {0};
     for (int64_t i = 0; i < k; i++) {
@@ -28,18 +28,4 @@ static float dot(int64_t k, const void *row, const struct quant_act *a)
     return quant_lanes_tree(lane);
 }
 
-static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
-                        float *out)
-{
-    quant_gemv_by_dot(dot, k, rows, a, out);
-}
-
-const struct quant_type quant_type_f32 = {
-    .name = "F32",
-    .id = QUANT_F32,
-    .block_len = 1,
-    .block_bytes = 4,
-    .act = &quant_act_f32,
-    .dot = dot,
-    .scalar = {.decode = decode, .encode = encode, .gemv = gemv_scalar},
-};
+QUANT_FLOAT_TYPE(f32, F32, 1, 4, f32)

@@ -1,6 +1,6 @@
-/* quant/float/lanes.h: private to quant/: the tree that reduces the 16 lanes of the float types. */
-#ifndef QUANT_FLOAT_LANES_H
-#define QUANT_FLOAT_LANES_H
+/* quant/float/lanes.h: private to quant/: what the float types share: elements of two bytes, the
+ * tree that reduces 16 lanes, the row. */
+#pragma once
 
 #include "quant/types.h"
 
@@ -12,4 +12,20 @@ static inline float quant_lanes_tree(float lane[16])
     return lane[0];
 }
 
-#endif
+static inline uint16_t quant_element16(const void *row, int64_t i)
+{
+    return quant_load16((const char *)row + 2 * i);
+}
+
+/* Defines the row of a type from NAME_decode, NAME_encode and NAME_dot. */
+#define QUANT_FLOAT_TYPE(NAME, ID, LEN, BYTES, ACT)                                                \
+    QUANT_GEMV_BY_DOT(NAME)                                                                        \
+    const struct quant_type quant_type_##NAME = {                                                  \
+        .name = #ID,                                                                               \
+        .id = QUANT_##ID,                                                                          \
+        .block_len = (LEN),                                                                        \
+        .block_bytes = (BYTES),                                                                    \
+        .act = &quant_act_##ACT,                                                                   \
+        .dot = NAME##_dot,                                                                         \
+        .scalar = {.decode = NAME##_decode, .encode = NAME##_encode, .gemv = NAME##_gemv},         \
+    };

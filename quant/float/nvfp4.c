@@ -17,14 +17,14 @@ QUANT_INLINE void decode_blocks(int64_t first, int64_t n, const void *row, float
     }
 }
 
-static void decode_scalar(int64_t first, int64_t n, const void *row, float *out)
+static void nvfp4_decode(int64_t first, int64_t n, const void *row, float *out)
 {
     decode_blocks(first, n, row, out);
 }
 
 QUANT_ENCODE_AT(nvfp4, nvfp4_encode, )
 
-static float dot(int64_t k, const void *row, const struct quant_act *a)
+static float nvfp4_dot(int64_t k, const void *row, const struct quant_act *a)
 {
     float lane[16] = {0};
     for (int64_t first = 0; first < k; first += NVFP4_LEN) {
@@ -36,18 +36,4 @@ static float dot(int64_t k, const void *row, const struct quant_act *a)
     return quant_lanes_tree(lane);
 }
 
-static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
-                        float *out)
-{
-    quant_gemv_by_dot(dot, k, rows, a, out);
-}
-
-const struct quant_type quant_type_nvfp4 = {
-    .name = "NVFP4",
-    .id = QUANT_NVFP4,
-    .block_len = NVFP4_LEN,
-    .block_bytes = NVFP4_BYTES,
-    .act = &quant_act_f32,
-    .dot = dot,
-    .scalar = {.decode = decode_scalar, .encode = nvfp4_encode, .gemv = gemv_scalar},
-};
+QUANT_FLOAT_TYPE(nvfp4, NVFP4, NVFP4_LEN, NVFP4_BYTES, f32)

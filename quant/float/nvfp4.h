@@ -12,8 +12,7 @@
  * otherwise, so 0xff is a number. The scales have too wide a range for integer sums, so columns are
  * floats (quant_act_f32), and products decode some elements of a row at a time. Source of the
  * layout: the GGUF format as its reference implementation writes it. */
-#ifndef QUANT_FLOAT_NVFP4_H
-#define QUANT_FLOAT_NVFP4_H
+#pragma once
 
 #include "quant/encode/e2m1.h"
 #include <math.h>
@@ -70,5 +69,3 @@ QUANT_INLINE void nvfp4_encode_at(int64_t k, const float *in, const float *impor
                              block + 4 + 8 * s);
         }
 }
-
-#endif

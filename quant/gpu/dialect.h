@@ -16,8 +16,7 @@
  * between whose writing and reading they must synchronize. A function that synchronizes or
  * exchanges must be called by all lanes of the warp (gpu_sync: all threads of the block). Blocks
  * run in any order, and exchange nothing. */
-#ifndef QUANT_GPU_DIALECT_H
-#define QUANT_GPU_DIALECT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -201,5 +200,3 @@ static inline int gpu_warp(void)
 {
     return gpu_thread() / GPU_WARP;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * shared memory, for the types of QUANT_GPU_STAGED. Codes are four in each word.
  *
  * A part has 64 elements of a super-block, or the 32 of a block of 32. */
-#ifndef QUANT_GPU_GPU_PARTS_H
-#define QUANT_GPU_GPU_PARTS_H
+#pragma once
 
 #include "quant/act.h"
 #include "quant/block32/iq4_nl.h"
@@ -277,5 +276,3 @@ SUPER_TYPE(q4_k, 0, false, true, offsetof(struct q4_k_block, dmin))
 SUPER_TYPE(q5_k, 0, false, true, offsetof(struct q5_k_block, dmin))
 SUPER_TYPE(q6_k, 32, true, false, 0)
 SUPER_TYPE(iq4_xs, SIGNED, false, false, 0)
-
-#endif

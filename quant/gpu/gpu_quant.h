@@ -1,7 +1,6 @@
 /* quant/gpu/gpu_quant.h: the kernels of types and activation forms for GPUs: their arguments, and
  * the grids on which the host starts them. Device code and the host share this header. */
-#ifndef QUANT_GPU_GPU_QUANT_H
-#define QUANT_GPU_GPU_QUANT_H
+#pragma once
 
 #include "quant/quant.h"
 
@@ -266,5 +265,3 @@ static inline struct quant_gpu_gemv_shape quant_gpu_gemv_shape(const struct quan
         lanes ? quant_gpu_staged_bytes(type->block_bytes, lanes, warps)
               : (uint32_t)sizeof(struct quant_gpu_terms)};
 }
-
-#endif

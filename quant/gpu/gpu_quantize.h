@@ -1,7 +1,6 @@
 /* quant/gpu/gpu_quantize.h: device code: blocks of floats to activation forms, each by a warp; its
  * largest element and its sums are those of integers, exact in any order. */
-#ifndef QUANT_GPU_GPU_QUANTIZE_H
-#define QUANT_GPU_GPU_QUANTIZE_H
+#pragma once
 
 #include "quant/act.h"
 #include "quant/gpu/dialect.h"
@@ -46,5 +45,3 @@ QUANT_INLINE void gpu_quantize_q8_256(const float *x, int64_t b, const struct qu
 {
     gpu_quantize(x, b, to, 8, 2, false);
 }
-
-#endif

@@ -147,26 +147,29 @@ static void put_scales(const uint8_t *high, const uint8_t *low, int r, uint8_t t
 
 /* ---- Types ---- */
 
-static void iq2_k_separate(const uint8_t *group, int r, void *block)
+/* The head of NAME_separate, which copies row r of a group to a block; its body follows. `from`:
+ * the group, with these fields. */
+#define SEPARATE(NAME, ...)                                                                        \
+    struct NAME##_group {                                                                          \
+        __VA_ARGS__                                                                                \
+    };                                                                                             \
+    static void NAME##_fields(const struct NAME##_group *from, int r, struct NAME##_block *to);    \
+    static void NAME##_separate(const uint8_t *group, int r, void *block)                          \
+    {                                                                                              \
+        NAME##_fields((const void *)group, r, block);                                              \
+    }                                                                                              \
+    static void NAME##_fields(const struct NAME##_group *from, int r, struct NAME##_block *to)
+
+SEPARATE(iq2_k, struct head head; uint8_t scale[32], q[256];)
 {
-    const struct {
-        struct head head;
-        uint8_t scale[32], q[256];
-    } *from = (const void *)group;
-    struct iq2_k_block *to = block;
     to->d = from->head.d[r];
     to->bits = bits_of(from->head.bits, r);
     for (int s = 0; s < 16; s++) put_nibble(to->scale, s, nibble_of(from->scale, 32, number(s, r)));
     put_pairs(from->q, r, to->q);
 }
 
-static void iq3_k_separate(const uint8_t *group, int r, void *block)
+SEPARATE(iq3_k, struct head head; uint8_t sign[8], scale[32], q[256], high[128];)
 {
-    const struct {
-        struct head head;
-        uint8_t sign[8], scale[32], q[256], high[128];
-    } *from = (const void *)group;
-    struct iq3_k_block *to = block;
     to->d = from->head.d[r];
     to->bits = bits_of(from->head.bits, r);
     for (int s = 0; s < 16; s++) {
@@ -178,26 +181,16 @@ static void iq3_k_separate(const uint8_t *group, int r, void *block)
     put_thirds(from->high, r, to->high);
 }
 
-static void iq4_k_separate(const uint8_t *group, int r, void *block)
+SEPARATE(iq4_k, struct head head; uint8_t scale_high[16], scale_low[32], q[512];)
 {
-    const struct {
-        struct head head;
-        uint8_t scale_high[16], scale_low[32], q[512];
-    } *from = (const void *)group;
-    struct iq4_k_block *to = block;
     to->d = from->head.d[r];
     to->bits = bits_of(from->head.bits, r);
     put_scales(from->scale_high, from->scale_low, r, to->scale_high, to->scale_low);
     put_nibbles_16(from->q, r, to->q);
 }
 
-static void iq5_k_separate(const uint8_t *group, int r, void *block)
+SEPARATE(iq5_k, struct head head; uint8_t scale_high[16], scale_low[32], q[512], high[128];)
 {
-    const struct {
-        struct head head;
-        uint8_t scale_high[16], scale_low[32], q[512], high[128];
-    } *from = (const void *)group;
-    struct iq5_k_block *to = block;
     to->d = from->head.d[r];
     to->bits = bits_of(from->head.bits, r);
     put_scales(from->scale_high, from->scale_low, r, to->scale_high, to->scale_low);
@@ -221,13 +214,8 @@ static void iq5_ks_separate(const uint8_t *group, int r, void *block)
 }
 
 /* Low nibbles of 8 columns at a time, of which 4 are in the high nibbles. */
-static void iq4_xs_separate(const uint8_t *group, int r, void *block)
+SEPARATE(iq4_xs, uint16_t d[8]; uint8_t scale_high[16], scale_low[32], q[1024];)
 {
-    const struct {
-        uint16_t d[8];
-        uint8_t scale_high[16], scale_low[32], q[1024];
-    } *from = (const void *)group;
-    struct iq4_xs_block *to = block;
     to->d = from->d[r];
     for (int s = 0; s < 8; s++) {
         const int n = 8 * s + r;
@@ -309,26 +297,16 @@ static void mxfp4_separate(const uint8_t *group, int r, void *block)
 
 /* ---- K types ---- */
 
-static void q2_k_separate(const uint8_t *group, int r, void *block)
+SEPARATE(q2_k, uint16_t d[4], dmin[4]; uint8_t scale[64], q[256];)
 {
-    const struct {
-        uint16_t d[4], dmin[4];
-        uint8_t scale[64], q[256];
-    } *from = (const void *)group;
-    struct q2_k_block *to = block;
     to->d = from->d[r];
     to->dmin = from->dmin[r];
     for (int s = 0; s < 16; s++) to->scale[s] = from->scale[number(s, r)];
     put_pairs(from->q, r, to->q);
 }
 
-static void q3_k_separate(const uint8_t *group, int r, void *block)
+SEPARATE(q3_k, uint16_t d[4]; uint8_t scale_high[16], scale_low[32], high[128], q[256];)
 {
-    const struct {
-        uint16_t d[4];
-        uint8_t scale_high[16], scale_low[32], high[128], q[256];
-    } *from = (const void *)group;
-    struct q3_k_block *to = block;
     to->d = from->d[r];
     for (int s = 0; s < 16; s++) {
         const int n = number(s, r);
@@ -358,26 +336,16 @@ static void put_k_scales(const struct k_head *from, int r, uint8_t to[12])
     k_scales_pack(scale, min, to);
 }
 
-static void q4_k_separate(const uint8_t *group, int r, void *block)
+SEPARATE(q4_k, struct k_head head; uint8_t q[512];)
 {
-    const struct {
-        struct k_head head;
-        uint8_t q[512];
-    } *from = (const void *)group;
-    struct q4_k_block *to = block;
     to->d = from->head.d[r];
     to->dmin = from->head.dmin[r];
     put_k_scales(&from->head, r, to->scale);
     put_nibbles_32(from->q, r, to->q);
 }
 
-static void q5_k_separate(const uint8_t *group, int r, void *block)
+SEPARATE(q5_k, struct k_head head; uint8_t high[128], q[512];)
 {
-    const struct {
-        struct k_head head;
-        uint8_t high[128], q[512];
-    } *from = (const void *)group;
-    struct q5_k_block *to = block;
     to->d = from->head.d[r];
     to->dmin = from->head.dmin[r];
     put_k_scales(&from->head, r, to->scale);
@@ -389,14 +357,8 @@ static void q5_k_separate(const uint8_t *group, int r, void *block)
     }
 }
 
-static void q6_k_separate(const uint8_t *group, int r, void *block)
+SEPARATE(q6_k, uint16_t d[4]; int8_t scale[64]; uint8_t high[256], low[512];)
 {
-    const struct {
-        uint16_t d[4];
-        int8_t scale[64];
-        uint8_t high[256], low[512];
-    } *from = (const void *)group;
-    struct q6_k_block *to = block;
     to->d = from->d[r];
     for (int s = 0; s < 16; s++) to->scale[s] = from->scale[number(s, r)];
     for (int i = 0; i < SUPER_LEN; i++) {
@@ -425,13 +387,8 @@ static void put_tail(const uint8_t *at, uint8_t to[4])
     memcpy(to, &tail, sizeof tail);
 }
 
-static void iq2_xxs_separate(const uint8_t *group, int r, void *block)
+SEPARATE(iq2_xxs, uint16_t d[4]; uint8_t tail[8][4][4], q[8][4][4];)
 {
-    const struct {
-        uint16_t d[4];
-        uint8_t tail[8][4][4], q[8][4][4];
-    } *from = (const void *)group;
-    struct iq2_xxs_block *to = block;
     to->d = from->d[r];
     for (int k = 0; k < 8; k++) {
         memcpy(to->sub[k].q, from->q[k][r], 4);
@@ -439,13 +396,8 @@ static void iq2_xxs_separate(const uint8_t *group, int r, void *block)
     }
 }
 
-static void iq2_xs_separate(const uint8_t *group, int r, void *block)
+SEPARATE(iq2_xs, uint16_t d[4], q[8][4][4]; uint8_t scale[8][4];)
 {
-    const struct {
-        uint16_t d[4], q[8][4][4];
-        uint8_t scale[8][4];
-    } *from = (const void *)group;
-    struct iq2_xs_block *to = block;
     to->d = from->d[r];
     for (int i = 0; i < 32; i++) {
         const uint16_t q = from->q[i / 4][r][i % 4];
@@ -455,13 +407,8 @@ static void iq2_xs_separate(const uint8_t *group, int r, void *block)
     for (int k = 0; k < 8; k++) to->scale[k] = from->scale[k][r];
 }
 
-static void iq2_s_separate(const uint8_t *group, int r, void *block)
+SEPARATE(iq2_s, uint16_t d[4]; uint8_t q[8][4][4], high[8][4], sign[8][4][4], scale[8][4];)
 {
-    const struct {
-        uint16_t d[4];
-        uint8_t q[8][4][4], high[8][4], sign[8][4][4], scale[8][4];
-    } *from = (const void *)group;
-    struct iq2_s_block *to = block;
     to->d = from->d[r];
     for (int k = 0; k < 8; k++) {
         memcpy(to->q + 4 * k, from->q[k][r], 4);
@@ -471,13 +418,8 @@ static void iq2_s_separate(const uint8_t *group, int r, void *block)
     }
 }
 
-static void iq3_xxs_separate(const uint8_t *group, int r, void *block)
+SEPARATE(iq3_xxs, uint16_t d[4]; uint8_t tail[8][4][4], q[8][4][8];)
 {
-    const struct {
-        uint16_t d[4];
-        uint8_t tail[8][4][4], q[8][4][8];
-    } *from = (const void *)group;
-    struct iq3_xxs_block *to = block;
     to->d = from->d[r];
     for (int k = 0; k < 8; k++) {
         memcpy(to->q + 8 * k, from->q[k][r], 8);
@@ -485,13 +427,8 @@ static void iq3_xxs_separate(const uint8_t *group, int r, void *block)
     }
 }
 
-static void iq3_s_separate(const uint8_t *group, int r, void *block)
+SEPARATE(iq3_s, uint16_t d[4]; uint8_t q[8][8][4], high[8][4], sign[8][4][4], scale[16];)
 {
-    const struct {
-        uint16_t d[4];
-        uint8_t q[8][8][4], high[8][4], sign[8][4][4], scale[16];
-    } *from = (const void *)group;
-    struct iq3_s_block *to = block;
     to->d = from->d[r];
     for (int k = 0; k < 8; k++) {
         to->high[k] = from->high[k][r];
@@ -503,12 +440,8 @@ static void iq3_s_separate(const uint8_t *group, int r, void *block)
 }
 
 /* Blocks of 32; d, which all blocks of a row share, is in its header. */
-static void iq1_s_separate(const uint8_t *group, int r, void *block)
+SEPARATE(iq1_s, uint8_t q[4][4], high[4][2];)
 {
-    const struct {
-        uint8_t q[4][4], high[4][2];
-    } *from = (const void *)group;
-    struct iq1_s_block *to = block;
     for (int k = 0; k < 8; k++) {
         for (int i = 0; i < 4; i++) to->q[4 * k + i] = from[k].q[i][r];
         memcpy(to->high[k], from[k].high[r], 2);

@@ -13,8 +13,7 @@
  *     book_nibble_32   byte 32b + l:   high nibble: element 64b + 32 + l, low: 64b + l,      l < 32
  *     book_pair        byte 32b + l:   bits 2g + 1, 2g: element 128b + 32g + l,       l < 32, g < 4
  *     book_bit         byte l:         bit g: element 32g + l,                        l < 32, g < 8 */
-#ifndef QUANT_SUPER_BOOK_H
-#define QUANT_SUPER_BOOK_H
+#pragma once
 
 #include "quant/codebook.h"
 #include "quant/super/super.h"
@@ -78,5 +77,3 @@ static inline int16_t book_scale_7(uint8_t byte)
 {
     return (int16_t)((byte & 254) - 127);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* quant/super/grid_tables.h: private to quant/: the grids (codebooks) of the I-quants. */
-#ifndef QUANT_SUPER_GRID_TABLES_H
-#define QUANT_SUPER_GRID_TABLES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ extern const uint64_t quant_grid_iq1[2048];
  * Aligned to 64 bytes. */
 extern const uint16_t quant_numbers_iq2_xxs[256], quant_numbers_iq2_xs[512],
     quant_numbers_iq2_s[1024], quant_numbers_iq3_xxs[256], quant_numbers_iq3_s[512];
-
-#endif

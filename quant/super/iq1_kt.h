@@ -10,8 +10,7 @@
  *      x = d * quant_codebook_iq4[scale] * value
  *
  * Numbers are little-endian. */
-#ifndef QUANT_SUPER_IQ1_KT_H
-#define QUANT_SUPER_IQ1_KT_H
+#pragma once
 
 #include "quant/super/trellis.h"
 
@@ -40,5 +39,3 @@ QUANT_INLINE void iq1_kt_expand(const void *row, int64_t b, struct super_parts *
     for (int s = 0; s < 8; s++) p->scale[s] = quant_codebook_iq4[w->scale[s] & 15];
     for (int i = 0; i < SUPER_LEN / 8; i++) trellis_codes(iq1_kt_start(w, i), 8, p->q + 8 * i);
 }
-
-#endif

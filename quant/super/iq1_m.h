@@ -13,8 +13,7 @@
  *      x = d / 8 * (2 * scale + 1) * (quant_grid_iq1[entry] + shift)
  *
  * Numbers are little-endian. The codes in panels are grid + shift + 16. */
-#ifndef QUANT_SUPER_IQ1_M_H
-#define QUANT_SUPER_IQ1_M_H
+#pragma once
 
 #include "quant/super/super_grid.h"
 
@@ -64,5 +63,3 @@ QUANT_INLINE void iq1_m_expand(const void *row, int64_t b, struct super_parts *p
             (uint8_t)(IQ1_M_OFFSET + shift + (int8_t)(iq1_m_entry(w, i / 8) >> i % 8 * 8 & 0xff));
     }
 }
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Numbers are little-endian. The format's grid has -1, 0 and 1 and a shift of 1/8; the table here
  * has 8 times these. The codes in panels are grid + shift + 16. */
-#ifndef QUANT_SUPER_IQ1_S_H
-#define QUANT_SUPER_IQ1_S_H
+#pragma once
 
 #include "quant/super/super_grid.h"
 
@@ -50,5 +49,3 @@ QUANT_INLINE void iq1_s_expand(const void *row, int64_t b, struct super_parts *p
                           (int8_t)(iq1_s_entry(w, 4 * s + i / 8) >> i % 8 * 8 & 0xff));
     }
 }
-
-#endif

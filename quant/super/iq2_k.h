@@ -10,8 +10,7 @@
  *      x = d * (scale - 8) * (quant_codebook_iq2[index] + 5 * bit)
  *
  * Numbers are little-endian. */
-#ifndef QUANT_SUPER_IQ2_K_H
-#define QUANT_SUPER_IQ2_K_H
+#pragma once
 
 #include "quant/super/book.h"
 
@@ -35,5 +34,3 @@ QUANT_INLINE void iq2_k_expand(const void *row, int64_t b, struct super_parts *p
         p->q[i] = (uint8_t)(iq2_k_layout.panel.offset +
                             book_value(&super_book_iq2, book_pair(w->q, i), w->bits >> i / 16 & 1));
 }
-
-#endif

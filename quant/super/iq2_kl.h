@@ -13,8 +13,7 @@
  *      x = d * (scale - 32) * quant_codebook_kl[element % 2][index]
  *
  * Numbers are little-endian. */
-#ifndef QUANT_SUPER_IQ2_KL_H
-#define QUANT_SUPER_IQ2_KL_H
+#pragma once
 
 #include "quant/super/book.h"
 
@@ -43,5 +42,3 @@ QUANT_INLINE void iq2_kl_expand(const void *row, int64_t b, struct super_parts *
         p->q[i] = (uint8_t)(quant_codebook_kl[i % 2][index] + iq2_kl_layout.panel.offset);
     }
 }
-
-#endif

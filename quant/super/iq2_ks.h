@@ -10,8 +10,7 @@
  *      x = d * (scale - 16) * (quant_codebook_iq2[index] + 5 * bit)
  *
  * Numbers are little-endian. */
-#ifndef QUANT_SUPER_IQ2_KS_H
-#define QUANT_SUPER_IQ2_KS_H
+#pragma once
 
 #include "quant/super/book.h"
 
@@ -37,5 +36,3 @@ QUANT_INLINE void iq2_ks_expand(const void *row, int64_t b, struct super_parts *
         p->q[i] = (uint8_t)(iq2_ks_layout.panel.offset +
                             book_value(&super_book_iq2, book_pair(w->q, i), w->bits >> i / 32 & 1));
 }
-
-#endif

@@ -9,8 +9,7 @@
  *      x = d * quant_codebook_iq4[scale] * value
  *
  * Numbers are little-endian. */
-#ifndef QUANT_SUPER_IQ2_KT_H
-#define QUANT_SUPER_IQ2_KT_H
+#pragma once
 
 #include "quant/super/trellis.h"
 
@@ -39,5 +38,3 @@ QUANT_INLINE void iq2_kt_expand(const void *row, int64_t b, struct super_parts *
     for (int s = 0; s < 8; s++) p->scale[s] = quant_codebook_iq4[book_nibble_of_8(w->scale, s)];
     for (int i = 0; i < SUPER_LEN / 8; i++) trellis_codes(iq2_kt_start(w, i), 8, p->q + 8 * i);
 }
-
-#endif

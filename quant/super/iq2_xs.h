@@ -11,8 +11,7 @@
  *      x = d / 8 * (2 * scale + 1) * sign * quant_grid_iq2_xs[entry]
  *
  * The codes in panels are sign * grid + 64. */
-#ifndef QUANT_SUPER_IQ2_XS_H
-#define QUANT_SUPER_IQ2_XS_H
+#pragma once
 
 #include "quant/super/super_grid.h"
 
@@ -54,5 +53,3 @@ QUANT_INLINE void iq2_xs_expand(const void *row, int64_t b, struct super_parts *
         p->scale[s] = (int16_t)(2 * (w->scale[s / 2] >> s % 2 * 4 & 15) + 1);
     super_grid_expand(iq2_xs_entry, iq2_xs_signs, IQ2_XS_OFFSET, w, p->q);
 }
-
-#endif

@@ -11,8 +11,7 @@
  *      x = d / 8 * (2 * scale + 1) * sign * quant_grid_iq2_xxs[entry]
  *
  * The codes in panels are sign * grid + 64. */
-#ifndef QUANT_SUPER_IQ2_XXS_H
-#define QUANT_SUPER_IQ2_XXS_H
+#pragma once
 
 #include "quant/super/super_grid.h"
 
@@ -53,5 +52,3 @@ QUANT_INLINE void iq2_xxs_expand(const void *row, int64_t b, struct super_parts 
         p->scale[s] = (int16_t)(2 * (quant_load32(w->sub[s].tail) >> 28) + 1);
     super_grid_expand(iq2_xxs_entry, iq2_xxs_signs, IQ2_XXS_OFFSET, w, p->q);
 }
-
-#endif

@@ -12,8 +12,7 @@
  *      x = d * scale * (quant_codebook_iq3[index] + 4 * bit)
  *
  * Numbers are little-endian. */
-#ifndef QUANT_SUPER_IQ3_K_H
-#define QUANT_SUPER_IQ3_K_H
+#pragma once
 
 #include "quant/super/book.h"
 
@@ -42,5 +41,3 @@ QUANT_INLINE void iq3_k_expand(const void *row, int64_t b, struct super_parts *p
                       book_value(&super_book_iq3, book_pair(w->q, i) | book_bit(w->high, i) << 2,
                                  w->bits >> i / 16 & 1));
 }
-
-#endif

@@ -11,8 +11,7 @@
  *      x = d * (scale - 16) * (quant_codebook_iq3[index] + 4 * bit)
  *
  * Numbers are little-endian. */
-#ifndef QUANT_SUPER_IQ3_KS_H
-#define QUANT_SUPER_IQ3_KS_H
+#pragma once
 
 #include "quant/super/book.h"
 
@@ -40,5 +39,3 @@ QUANT_INLINE void iq3_ks_expand(const void *row, int64_t b, struct super_parts *
                       book_value(&super_book_iq3, book_pair(w->q, i) | book_bit(w->high, i) << 2,
                                  w->bits >> (8 + i / 32) & 1));
 }
-
-#endif

@@ -10,8 +10,7 @@
  *      x = d * scale * sign * |value|
  *
  * Numbers are little-endian. */
-#ifndef QUANT_SUPER_IQ3_KT_H
-#define QUANT_SUPER_IQ3_KT_H
+#pragma once
 
 #include "quant/super/trellis.h"
 
@@ -45,5 +44,3 @@ QUANT_INLINE void iq3_kt_expand(const void *row, int64_t b, struct super_parts *
         p->q[i] = (uint8_t)(TRELLIS_OFFSET + (book_bit(w->sign, i) ? -size : size));
     }
 }
-
-#endif

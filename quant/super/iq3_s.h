@@ -11,8 +11,7 @@
  *      x = d * (2 * scale + 1) * sign * quant_grid_iq3_s[entry]
  *
  * The codes in panels are sign * grid + 16. */
-#ifndef QUANT_SUPER_IQ3_S_H
-#define QUANT_SUPER_IQ3_S_H
+#pragma once
 
 #include "quant/super/super_grid.h"
 
@@ -54,5 +53,3 @@ QUANT_INLINE void iq3_s_expand(const void *row, int64_t b, struct super_parts *p
         p->scale[s] = (int16_t)(2 * (w->scale[s / 2] >> s % 2 * 4 & 15) + 1);
     super_grid_expand(iq3_s_entry, iq3_s_signs, IQ3_S_OFFSET, w, p->q);
 }
-
-#endif

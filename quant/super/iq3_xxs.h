@@ -11,8 +11,7 @@
  *      x = d / 4 * (2 * scale + 1) * sign * quant_grid_iq3_xxs[entry]
  *
  * The codes in panels are sign * grid + 64. */
-#ifndef QUANT_SUPER_IQ3_XXS_H
-#define QUANT_SUPER_IQ3_XXS_H
+#pragma once
 
 #include "quant/super/super_grid.h"
 
@@ -50,5 +49,3 @@ QUANT_INLINE void iq3_xxs_expand(const void *row, int64_t b, struct super_parts 
     for (int s = 0; s < 8; s++) p->scale[s] = (int16_t)(2 * (quant_load32(w->tail[s]) >> 28) + 1);
     super_grid_expand(iq3_xxs_entry, iq3_xxs_signs, IQ3_XXS_OFFSET, w, p->q);
 }
-
-#endif

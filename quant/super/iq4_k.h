@@ -11,8 +11,7 @@
  *      x = d * (scale - 32) * (quant_codebook_iq4[index] + 4 * bit)
  *
  * Numbers are little-endian. */
-#ifndef QUANT_SUPER_IQ4_K_H
-#define QUANT_SUPER_IQ4_K_H
+#pragma once
 
 #include "quant/super/book.h"
 
@@ -37,5 +36,3 @@ QUANT_INLINE void iq4_k_expand(const void *row, int64_t b, struct super_parts *p
             (uint8_t)(iq4_k_layout.panel.offset +
                       book_value(&super_book_iq4, book_nibble_16(w->q, i), w->bits >> i / 16 & 1));
 }
-
-#endif

@@ -9,8 +9,7 @@
  *      x = d * scale * (quant_codebook_iq4[index] + 4 * bit)
  *
  * Numbers are little-endian. */
-#ifndef QUANT_SUPER_IQ4_KS_H
-#define QUANT_SUPER_IQ4_KS_H
+#pragma once
 
 #include "quant/super/book.h"
 
@@ -35,5 +34,3 @@ QUANT_INLINE void iq4_ks_expand(const void *row, int64_t b, struct super_parts *
             (uint8_t)(iq4_ks_layout.panel.offset +
                       book_value(&super_book_iq4, book_nibble_16(w->q, i), w->scale[i / 32] & 1));
 }
-
-#endif

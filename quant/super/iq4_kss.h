@@ -10,8 +10,7 @@
  *      x = d * scale * (quant_codebook_iq4[index] + 4 * bit)
  *
  * Numbers are little-endian. */
-#ifndef QUANT_SUPER_IQ4_KSS_H
-#define QUANT_SUPER_IQ4_KSS_H
+#pragma once
 
 #include "quant/super/book.h"
 
@@ -42,5 +41,3 @@ QUANT_INLINE void iq4_kss_expand(const void *row, int64_t b, struct super_parts 
         p->q[i] = (uint8_t)(iq4_kss_layout.panel.offset +
                             book_value(&super_book_iq4, book_nibble_16(q, i), scale[i / 32] & 1));
 }
-
-#endif

@@ -10,8 +10,7 @@
  *      x = d * (scale - 64) * value
  *
  * Numbers are little-endian. */
-#ifndef QUANT_SUPER_IQ4_KT_H
-#define QUANT_SUPER_IQ4_KT_H
+#pragma once
 
 #include "quant/super/trellis.h"
 
@@ -43,5 +42,3 @@ QUANT_INLINE void iq4_kt_expand(const void *row, int64_t b, struct super_parts *
     for (int s = 0; s < 8; s++) p->scale[s] = (int16_t)((int)(w->head[s] >> 1 & 127) - 64);
     for (int i = 0; i < SUPER_LEN / 4; i++) trellis_codes(iq4_kt_start(w, i), 4, p->q + 4 * i);
 }
-
-#endif

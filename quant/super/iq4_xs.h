@@ -10,8 +10,7 @@
  *      x = d * (scale - 32) * quant_codebook_iq4[index]
  *
  * Numbers are little-endian. The codes in panels are quant_codebook_iq4[index] + 128. */
-#ifndef QUANT_SUPER_IQ4_XS_H
-#define QUANT_SUPER_IQ4_XS_H
+#pragma once
 
 #include "quant/codebook.h"
 #include "quant/super/super.h"
@@ -40,5 +39,3 @@ QUANT_INLINE void iq4_xs_expand(const void *row, int64_t b, struct super_parts *
         }
     }
 }
-
-#endif

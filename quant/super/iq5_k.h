@@ -10,8 +10,7 @@
  *      x = d * (scale - 32) * (quant_codebook_iq5[index] + 2 * bit)
  *
  * Numbers are little-endian. */
-#ifndef QUANT_SUPER_IQ5_K_H
-#define QUANT_SUPER_IQ5_K_H
+#pragma once
 
 #include "quant/super/book.h"
 
@@ -37,5 +36,3 @@ QUANT_INLINE void iq5_k_expand(const void *row, int64_t b, struct super_parts *p
                                        book_nibble_32(w->q, i) | book_bit(w->high, i) << 4,
                                        w->bits >> i / 16 & 1));
 }
-
-#endif

@@ -9,8 +9,7 @@
  *      x = d * scale * (quant_codebook_iq5[index] + 2 * bit)
  *
  * Numbers are little-endian. */
-#ifndef QUANT_SUPER_IQ5_KS_H
-#define QUANT_SUPER_IQ5_KS_H
+#pragma once
 
 #include "quant/super/book.h"
 
@@ -36,5 +35,3 @@ QUANT_INLINE void iq5_ks_expand(const void *row, int64_t b, struct super_parts *
                                        book_nibble_32(w->q, i) | book_bit(w->high, i) << 4,
                                        w->scale[i / 32] & 1));
 }
-
-#endif

@@ -12,8 +12,7 @@
  * the polynomial whose values they round; here a weight has one value.
  *
  * Numbers are little-endian. */
-#ifndef QUANT_SUPER_IQ6_K_H
-#define QUANT_SUPER_IQ6_K_H
+#pragma once
 
 #include "quant/super/book.h"
 
@@ -40,5 +39,3 @@ QUANT_INLINE void iq6_k_expand(const void *row, int64_t b, struct super_parts *p
                                        book_nibble_32(w->q, i) | book_pair(w->high, i) << 4,
                                        w->bits >> i / 16 & 1));
 }
-
-#endif

@@ -7,8 +7,7 @@
  *     byte 8 + j            | M[j+4] bits 3..0 (4) | S[j+4] bits 3..0 (4) |
  *
  * In both types d and dmin (binary16) are the four bytes before these. */
-#ifndef QUANT_SUPER_K_SCALES_H
-#define QUANT_SUPER_K_SCALES_H
+#pragma once
 
 #include "quant/super/super.h"
 
@@ -33,5 +32,3 @@ static inline void k_scales_pack(const int16_t scale[8], const uint8_t min[8], u
         packed[8 + j] = (uint8_t)((scale[j + 4] & 15) | (min[j + 4] & 15) << 4);
     }
 }
-
-#endif

@@ -7,8 +7,7 @@
  *      scale[s]:       high nibble: minimum of sub-block s, low nibble: its scale
  *      q[32h + l]:     bits 2g + 1, 2g: code of element 128h + 32g + l, l < 32, g < 4
  *      x = d * scale * code - dmin * min,   code 0 .. 3 */
-#ifndef QUANT_SUPER_Q2_K_H
-#define QUANT_SUPER_Q2_K_H
+#pragma once
 
 #include "quant/super/super.h"
 
@@ -35,5 +34,3 @@ QUANT_INLINE void q2_k_expand(const void *row, int64_t b, struct super_parts *p)
         for (int g = 0; g < 4; g++)
             for (int l = 0; l < 32; l++) p->q[128 * h + 32 * g + l] = w->q[32 * h + l] >> 2 * g & 3;
 }
-
-#endif

@@ -9,8 +9,7 @@
  *      scale[j]:       bits 3 .. 0 of scales j + 8 (high nibble) and j (low nibble), j < 8
  *      scale[8 + j]:   from bit 7 down: bits 5 and 4 of scales j + 12, j + 8, j + 4 and j, j < 4
  *      x = d * (scale - 32) * (code - 4),   code 0 .. 7 */
-#ifndef QUANT_SUPER_Q3_K_H
-#define QUANT_SUPER_Q3_K_H
+#pragma once
 
 #include "quant/super/super.h"
 
@@ -42,5 +41,3 @@ QUANT_INLINE void q3_k_expand(const void *row, int64_t b, struct super_parts *p)
         }
     }
 }
-
-#endif

@@ -7,8 +7,7 @@
  *      scale:          scales and minima, drawn in quant/super/k_scales.h
  *      q[32c + l]:     high nibble: code of element 64c + 32 + l, low nibble: of 64c + l, l < 32
  *      x = d * scale * code - dmin * min,   code 0 .. 15 */
-#ifndef QUANT_SUPER_Q4_K_H
-#define QUANT_SUPER_Q4_K_H
+#pragma once
 
 #include "quant/super/k_scales.h"
 
@@ -35,5 +34,3 @@ QUANT_INLINE void q4_k_expand(const void *row, int64_t b, struct super_parts *p)
         }
     }
 }
-
-#endif

@@ -8,8 +8,7 @@
  *      high[l]:        bit s: bit 4 of the code of element 32s + l, l < 32
  *      q[32c + l]:     high nibble: bits 3 .. 0 of element 64c + 32 + l, low nibble: of 64c + l
  *      x = d * scale * code - dmin * min,   code 0 .. 31 */
-#ifndef QUANT_SUPER_Q5_K_H
-#define QUANT_SUPER_Q5_K_H
+#pragma once
 
 #include "quant/super/k_scales.h"
 
@@ -34,5 +33,3 @@ QUANT_INLINE void q5_k_expand(const void *row, int64_t b, struct super_parts *p)
             p->q[32 * s + l] =
                 (uint8_t)((w->q[s / 2 * 32 + l] >> s % 2 * 4 & 15) | (w->high[l] >> s & 1) << 4);
 }
-
-#endif

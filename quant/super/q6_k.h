@@ -8,8 +8,7 @@
  *                      l < 64
  *      high[32h + l]:  bits 2g + 1, 2g: bits 5 and 4 of element 128h + 32g + l, l < 32, g < 4
  *      x = d * scale * (code - 32),   code 0 .. 63 */
-#ifndef QUANT_SUPER_Q6_K_H
-#define QUANT_SUPER_Q6_K_H
+#pragma once
 
 #include "quant/super/super.h"
 
@@ -40,5 +39,3 @@ QUANT_INLINE void q6_k_expand(const void *row, int64_t b, struct super_parts *p)
         }
     }
 }
-
-#endif

@@ -9,8 +9,7 @@
  *
  * An intermediate form of other programs, rare in files, so there are only scalar kernels. The
  * codes in panels are q[i] + 128. */
-#ifndef QUANT_SUPER_Q8_K_H
-#define QUANT_SUPER_Q8_K_H
+#pragma once
 
 #include "quant/super/super.h"
 
@@ -33,5 +32,3 @@ QUANT_INLINE void q8_k_expand(const void *row, int64_t b, struct super_parts *p)
     for (int s = 0; s < 8; s++) p->scale[s] = 1;
     for (int i = 0; i < SUPER_LEN; i++) p->q[i] = (uint8_t)(w->q[i] + 128);
 }
-
-#endif

@@ -6,8 +6,7 @@
  * specification that the kernels of instruction sets must equal. Everything here is inlined into
  * small wrappers, with the type's layout and its `expand` as constants: SUPER_KERNELS(q2_k) defines
  * q2_k_decode, q2_k_dot, q2_k_gemv and q2_k_unpack from q2_k_layout and q2_k_expand. */
-#ifndef QUANT_SUPER_SUPER_H
-#define QUANT_SUPER_SUPER_H
+#pragma once
 
 #include "quant/types.h"
 #include <math.h>
@@ -156,31 +155,28 @@ QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
     }
 
 #define SUPER_KERNELS(NAME)                                                                        \
-    static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \
-    {                                                                                              \
-        super_decode(&NAME##_layout, NAME##_expand, first, n, row, out);                           \
-    }                                                                                              \
+    QUANT_DECODE_AT(NAME##_decode, ,                                                               \
+                    super_decode(&NAME##_layout, NAME##_expand, first, n, row, out))               \
     static float NAME##_dot(int64_t k, const void *row, const struct quant_act *a)                 \
     {                                                                                              \
         return super_dot(&NAME##_layout, NAME##_expand, k, row, a);                                \
     }                                                                                              \
     QUANT_GEMV_BY_DOT(NAME)                                                                        \
-    static void NAME##_unpack(int64_t first, int64_t n_blocks,                                     \
-                              const void *const row[QUANT_PANEL_ROWS], void *panel)                \
-    {                                                                                              \
-        super_unpack(&NAME##_layout, NAME##_expand, first, n_blocks, row, panel);                  \
-    }
+    QUANT_UNPACK_AT(NAME##_unpack, ,                                                               \
+                    super_unpack(&NAME##_layout, NAME##_expand, first, n_blocks, row, panel))
 
 /* Members of struct quant_type. */
-#define SUPER_MEMBERS(NAME)      SUPER_MEMBERS_OF(NAME, NAME##_encode)
-#define SUPER_MEMBERS_READ(NAME) SUPER_MEMBERS_OF(NAME, NULL) /* of a type that is only read */
-#define SUPER_MEMBERS_OF(NAME, ENCODE)                                                             \
+#define SUPER_MEMBERS(NAME)                                                                        \
     .block_len = SUPER_LEN, .block_bytes = sizeof(struct NAME##_block), .act = &quant_act_q8_256,  \
     .dot = NAME##_dot,                                                                             \
     .scalar = {.decode = NAME##_decode,                                                            \
-               .encode = (ENCODE),                                                                 \
+               .encode = NAME##_encode,                                                            \
                .unpack = NAME##_unpack,                                                            \
                .panel = &NAME##_layout.panel,                                                      \
                .gemv = NAME##_gemv}
 
-#endif
+/* Defines the scalar kernels and the row of a type. */
+#define QUANT_SUPER_TYPE(NAME, ID)                                                                 \
+    SUPER_KERNELS(NAME)                                                                            \
+    const struct quant_type quant_type_##NAME = {                                                  \
+        .name = #ID, .id = QUANT_##ID, SUPER_MEMBERS(NAME)};

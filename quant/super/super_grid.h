@@ -1,7 +1,6 @@
 /* quant/super/super_grid.h: private to quant/: codes of super-block types whose magnitudes are
  * entries of a grid. */
-#ifndef QUANT_SUPER_SUPER_GRID_H
-#define QUANT_SUPER_SUPER_GRID_H
+#pragma once
 
 #include "quant/super/grid_tables.h"
 #include "quant/super/super.h"
@@ -30,5 +29,3 @@ static inline uint32_t super_signs7(uint32_t bits)
            (uint32_t)quant_signs7[bits >> 14 & 127] << 16 |
            (uint32_t)quant_signs7[bits >> 21 & 127] << 24;
 }
-
-#endif

@@ -12,8 +12,7 @@
  *
  * A byte is a fraction of 256 with five digits of base 3: digit n is (byte * 3^n modulo 256) * 3 /
  * 256, rounded down. */
-#ifndef QUANT_SUPER_TQ1_0_H
-#define QUANT_SUPER_TQ1_0_H
+#pragma once
 
 #include "quant/super/super.h"
 
@@ -46,5 +45,3 @@ QUANT_INLINE void tq1_0_expand(const void *row, int64_t b, struct super_parts *p
     for (int i = 0; i < 80; i++) p->q[160 + i] = tq1_0_digit(w->q[32 + i % 16], i / 16);
     for (int i = 0; i < 16; i++) p->q[240 + i] = tq1_0_digit(w->high[i % 4], i / 4);
 }
-
-#endif

@@ -6,8 +6,7 @@
  *
  *      q[32h + l]:     bits 2g + 1, 2g: code of element 128h + 32g + l, l < 32, g < 4
  *      x = d * (code - 1),   code 0 .. 3 (encoders write 0 .. 2) */
-#ifndef QUANT_SUPER_TQ2_0_H
-#define QUANT_SUPER_TQ2_0_H
+#pragma once
 
 #include "quant/super/super.h"
 
@@ -31,5 +30,3 @@ QUANT_INLINE void tq2_0_expand(const void *row, int64_t b, struct super_parts *p
     for (int s = 0; s < 8; s++) p->scale[s] = 1;
     for (int i = 0; i < SUPER_LEN; i++) p->q[i] = w->q[i / 128 * 32 + i % 32] >> i / 32 % 4 * 2 & 3;
 }
-
-#endif

@@ -8,8 +8,7 @@
  *     value[i] = the sum of the four bytes of (y[i] & 0x3f3f3f3f), minus 126
  *
  * The codes in panels are these values plus 128. A row has one d, binary32, before its blocks. */
-#ifndef QUANT_SUPER_TRELLIS_H
-#define QUANT_SUPER_TRELLIS_H
+#pragma once
 
 #include "quant/super/book.h"
 
@@ -32,5 +31,3 @@ QUANT_INLINE uint32_t trellis_nibble(const uint8_t *high, int n, int i)
 {
     return (uint32_t)(high[i % n] >> i / n * 4 & 15) << 8;
 }
-
-#endif

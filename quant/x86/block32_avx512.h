@@ -13,8 +13,7 @@
  * The values v of these sixteen blocks are computed at once; then lanes 0 and 2 are added to the
  * accumulator, then lanes 1 and 3. A load of 64 bytes usually crosses a cache line, but reads both
  * blocks of a row with their scales. */
-#ifndef QUANT_X86_BLOCK32_AVX512_H
-#define QUANT_X86_BLOCK32_AVX512_H
+#pragma once
 
 #include "quant/x86/block32_x86.h"
 
@@ -422,5 +421,3 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_avx512(const void *product,
 {
     quant_rows_avx512(product, group, row, sum);
 }
-
-#endif

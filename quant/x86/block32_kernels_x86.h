@@ -7,23 +7,16 @@
  *     AVX-512                        q4_0_gemv_avx512     q4_0_unpack_avx512
  *                                    q4_0_gemv_few_avx512
  */
-#ifndef QUANT_X86_BLOCK32_KERNELS_X86_H
-#define QUANT_X86_BLOCK32_KERNELS_X86_H
+#pragma once
 
 #include "quant/x86/block32_single_row.h"
 #include "quant/x86/types_x86.h"
 
 #define QUANT_BLOCK32_X86(NAME)                                                                    \
-    CPU_TARGET_AVX2 static void NAME##_decode_avx2(int64_t first, int64_t n, const void *row,      \
-                                                   float *out)                                     \
-    {                                                                                              \
-        quant_decode32_avx2(NAME##_form, first, n, row, out);                                      \
-    }                                                                                              \
-    CPU_TARGET_AVX2 __attribute__((noinline)) static void NAME##_gemv_listed_avx2(                 \
-        int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out)           \
-    {                                                                                              \
-        quant_gemv32_avx2(NAME##_form, true, k, rows, a, out);                                     \
-    }                                                                                              \
+    QUANT_DECODE_AT(NAME##_decode_avx2, CPU_TARGET_AVX2,                                           \
+                    quant_decode32_avx2(NAME##_form, first, n, row, out))                          \
+    QUANT_GEMV_AT(NAME##_gemv_listed_avx2, CPU_TARGET_AVX2 __attribute__((noinline)),              \
+                  quant_gemv32_avx2(NAME##_form, true, k, rows, a, out))                           \
     CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
                                                  const struct quant_act *a, float *out)            \
     {                                                                                              \
@@ -32,16 +25,10 @@
         else                                                                                       \
             quant_gemv32_avx2(NAME##_form, false, k, rows, a, out);                                \
     }                                                                                              \
-    CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
-        int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
-    {                                                                                              \
-        quant_unpack32_avx2(NAME##_form, first, n_blocks, row, panel);                             \
-    }                                                                                              \
-    CPU_TARGET_AVX512 __attribute__((noinline)) static void NAME##_gemv_listed_avx512(             \
-        int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out)           \
-    {                                                                                              \
-        quant_gemv32_avx512(NAME##_form, true, k, rows, a, out);                                   \
-    }                                                                                              \
+    QUANT_UNPACK_AT(NAME##_unpack_avx2, CPU_TARGET_AVX2,                                           \
+                    quant_unpack32_avx2(NAME##_form, first, n_blocks, row, panel))                 \
+    QUANT_GEMV_AT(NAME##_gemv_listed_avx512, CPU_TARGET_AVX512 __attribute__((noinline)),          \
+                  quant_gemv32_avx512(NAME##_form, true, k, rows, a, out))                         \
     CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
                                                      const struct quant_act *a, float *out)        \
     {                                                                                              \
@@ -56,11 +43,8 @@
     {                                                                                              \
         quant_gemv32_few_avx512(NAME##_form, NAME##_gemv_avx512, k, rows, n_columns, a, out);      \
     }                                                                                              \
-    CPU_TARGET_AVX512 static void NAME##_unpack_avx512(                                            \
-        int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
-    {                                                                                              \
-        quant_unpack32_avx512(NAME##_form, first, n_blocks, row, panel);                           \
-    }
+    QUANT_UNPACK_AT(NAME##_unpack_avx512, CPU_TARGET_AVX512,                                       \
+                    quant_unpack32_avx512(NAME##_form, first, n_blocks, row, panel))
 
 /* Members of the rows of levels; FEW: few_columns. */
 #define QUANT_BLOCK32_AVX2(NAME)                                                                   \
@@ -70,5 +54,3 @@
     .unpack = NAME##_unpack_avx512, .panel = &NAME##_panel, .gemv = NAME##_gemv_avx512,            \
     .gemv_few = NAME##_gemv_few_avx512, .few_columns = (FEW), .reads_lists = true,                 \
     .rows_per_step = QUANT_GEMV_ROWS
-
-#endif

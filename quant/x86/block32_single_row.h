@@ -11,8 +11,7 @@
  *
  *     lane      3              2             1            0
  *     block     15 13 11 9     14 12 10 8    7 5 3 1      6 4 2 0 */
-#ifndef QUANT_X86_BLOCK32_SINGLE_ROW_H
-#define QUANT_X86_BLOCK32_SINGLE_ROW_H
+#pragma once
 
 #include "quant/x86/block32_avx512.h"
 
@@ -216,5 +215,3 @@ quant_gemv32_few_avx512(struct quant_form32 form, quant_gemv32_fn *gemv, int64_t
     quant_gemv_groups(QUANT_GEMV_ROWS, 4, QUANT_ROWS_STRIDED, quant_eight_rows_avx512, &product,
                       rows, out);
 }
-
-#endif

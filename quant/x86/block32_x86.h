@@ -1,7 +1,6 @@
 /* quant/x86/block32_x86.h: private to quant/: x86 kernels of the types with blocks of 32:
  * decode and gemv with AVX2, unpack with AVX2 and AVX-512. Scalar: quant/block32/block32.h. */
-#ifndef QUANT_X86_BLOCK32_X86_H
-#define QUANT_X86_BLOCK32_X86_H
+#pragma once
 
 #include "quant/block32/block32.h"
 #include "quant/row_groups.h"
@@ -609,5 +608,3 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_unpack32_avx512(struct quant_form32 fo
         for (int r = 0; r < QUANT_PANEL_ROWS; r++) at[r] += form.block_bytes;
     }
 }
-
-#endif

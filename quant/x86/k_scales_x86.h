@@ -1,8 +1,7 @@
 /* quant/x86/k_scales_x86.h: private to quant/: the scales and minima of Q4_K and Q5_K
  * (quant/super/k_scales.h) for x86-64. The kernels extract four of them at once from each of the
  * three 32-bit words, for several blocks. */
-#ifndef QUANT_X86_K_SCALES_X86_H
-#define QUANT_X86_K_SCALES_X86_H
+#pragma once
 
 #include "quant/x86/super_x86.h"
 
@@ -161,5 +160,3 @@ SUPER_AVX512 void k_scales_products(int n, super_codes *codes,
     k_scales_four(n, block, c, step, scale);
     super_products(n, codes, block, c, scale, place, step);
 }
-
-#endif

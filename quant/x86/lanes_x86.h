@@ -3,8 +3,7 @@
  *
  * A step multiplies four rows (quant/row_groups.h); with AVX-512, which needs half of the
  * instructions per row, adjacent rows are read consecutively (docs/performance.md). */
-#ifndef QUANT_X86_LANES_X86_H
-#define QUANT_X86_LANES_X86_H
+#pragma once
 
 #include "quant/float/lanes.h"
 #include "quant/row_groups.h"
@@ -217,11 +216,8 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_lanes_fma_avx512(quant_lanes_load_av
     {                                                                                              \
         return quant_lanes_fma_avx2(LOAD_AVX2, (ELEMENT_BYTES), lanes, w, x, n);                   \
     }                                                                                              \
-    CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,                \
-                                          const struct quant_act *a, float *out)                   \
-    {                                                                                              \
-        quant_lanes_gemv_avx2(lanes_form, step_avx2, k, rows, a->f32, out);                        \
-    }                                                                                              \
+    QUANT_GEMV_AT(gemv_avx2, CPU_TARGET_AVX2,                                                      \
+                  quant_lanes_gemv_avx2(lanes_form, step_avx2, k, rows, a->f32, out))              \
     CPU_TARGET_AVX512 QUANT_INLINE __m512 step_avx512(__m512 lanes, const uint8_t *w,              \
                                                       const uint8_t *x, int n)                     \
     {                                                                                              \
@@ -241,5 +237,3 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_lanes_fma_avx512(quant_lanes_load_av
         for (int c = 0; c < n_columns; c++) column[c] = a[c].f32;                                  \
         quant_lanes_gemv_few_avx512(lanes_form, step_avx512, k, rows, n_columns, column, out);     \
     }
-
-#endif

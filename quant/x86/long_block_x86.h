@@ -5,8 +5,7 @@
  *
  *     NAME_codes_avx2(block, s)   the codes of elements 32s .. 32s + 31
  *     NAME_codes_avx512(block, s) the codes of elements 64s .. 64s + 63 */
-#ifndef QUANT_X86_LONG_BLOCK_X86_H
-#define QUANT_X86_LONG_BLOCK_X86_H
+#pragma once
 
 #include "quant/block32/long_block.h"
 #include "quant/stream.h"
@@ -198,30 +197,17 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_long_gemv_avx512(struct quant_long_for
 }
 
 #define QUANT_LONG_X86(NAME)                                                                       \
-    CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
-                                                     const struct quant_act *a, float *out)        \
-    {                                                                                              \
-        quant_long_gemv_avx512(NAME##_form, NAME##_codes_avx512, k, rows, a, out);                 \
-    }                                                                                              \
-    CPU_TARGET_AVX2 static void NAME##_decode_avx2(int64_t first, int64_t n, const void *row,      \
-                                                   float *out)                                     \
-    {                                                                                              \
-        quant_long_decode_avx2(NAME##_form, NAME##_codes_avx2, first, n, row, out);                \
-    }                                                                                              \
-    CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
-                                                 const struct quant_act *a, float *out)            \
-    {                                                                                              \
-        quant_long_gemv_avx2(NAME##_form, NAME##_codes_avx2, k, rows, a, out);                     \
-    }                                                                                              \
-    CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
-        int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
-    {                                                                                              \
-        quant_long_unpack_avx2(NAME##_form, NAME##_codes_avx2, first, n_blocks, row, panel);       \
-    }
+    QUANT_GEMV_AT(NAME##_gemv_avx512, CPU_TARGET_AVX512,                                           \
+                  quant_long_gemv_avx512(NAME##_form, NAME##_codes_avx512, k, rows, a, out))       \
+    QUANT_DECODE_AT(NAME##_decode_avx2, CPU_TARGET_AVX2,                                           \
+                    quant_long_decode_avx2(NAME##_form, NAME##_codes_avx2, first, n, row, out))    \
+    QUANT_GEMV_AT(NAME##_gemv_avx2, CPU_TARGET_AVX2,                                               \
+                  quant_long_gemv_avx2(NAME##_form, NAME##_codes_avx2, k, rows, a, out))           \
+    QUANT_UNPACK_AT(                                                                               \
+        NAME##_unpack_avx2, CPU_TARGET_AVX2,                                                       \
+        quant_long_unpack_avx2(NAME##_form, NAME##_codes_avx2, first, n_blocks, row, panel))
 
 /* Members of the row of AVX2. */
 #define QUANT_LONG_AVX2(NAME)                                                                      \
     .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .panel = &NAME##_panel,            \
     .gemv = NAME##_gemv_avx2
-
-#endif

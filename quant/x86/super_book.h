@@ -21,8 +21,7 @@
  *     of chain c           b order[c+2][l] b order[c][l]   a order[c+2][l] a order[c][l]
  *
  * Register j of a chain has dword j of each of these sub-blocks. */
-#ifndef QUANT_X86_SUPER_BOOK_H
-#define QUANT_X86_SUPER_BOOK_H
+#pragma once
 
 #include "quant/super/book.h"
 #include "quant/x86/super_codes.h"
@@ -468,12 +467,9 @@ SUPER_AVX512 void book_products(int n, const struct super_layout *layout,
         if (!NAME##_layout.header_bytes) in->group->d[in->j] = quant_load16(in->block);            \
         return book_isum(in, NAME##_scales, BITS, NAME##_values);                                  \
     }                                                                                              \
-    CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
-        int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
-    {                                                                                              \
-        super_codes_unpack(&NAME##_layout, 1.0f, HEAD, NAME##_even_odd, NAME##_shifted, first,     \
-                           n_blocks, row, panel);                                                  \
-    }                                                                                              \
+    QUANT_UNPACK_AT(NAME##_unpack_avx2, CPU_TARGET_AVX2,                                           \
+                    super_codes_unpack(&NAME##_layout, 1.0f, HEAD, NAME##_even_odd,                \
+                                       NAME##_shifted, first, n_blocks, row, panel))               \
     SUPER_AVX512 void NAME##_prepare(const int8_t *const q[SUPER_STEP],                            \
                                      const int16_t *const sum[SUPER_STEP], struct super_column *c) \
     {                                                                                              \
@@ -507,5 +503,3 @@ SUPER_AVX512 void book_products(int n, const struct super_layout *layout,
         book_heads_by_one(&NAME##_layout, NAME##_scales, BITS, block, heads);                      \
     }                                                                                              \
     BOOK_KERNELS(NAME, HEAD, BITS, SHIFT, ORDER, NAME##_heads_by_one, ONE_SCALE)
-
-#endif

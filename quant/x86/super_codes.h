@@ -13,8 +13,7 @@
  * defines a gemv with AVX-512 from
  *
  *     bytes(block, to)    the whole super-block: unsigned codes, and sign bits */
-#ifndef QUANT_X86_SUPER_CODES_H
-#define QUANT_X86_SUPER_CODES_H
+#pragma once
 
 #include "quant/super/super_grid.h"
 #include "quant/x86/super_gemv.h"
@@ -306,12 +305,9 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
         const struct super_kernel kernel = {.isum = NAME##_isum, .factor = (FACTOR)};              \
         super_gemv(&NAME##_layout, &kernel, k, rows, a, out);                                      \
     }                                                                                              \
-    CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
-        int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
-    {                                                                                              \
-        super_codes_unpack(&NAME##_layout, (FACTOR), HEAD, NAME##_scales, NAME##_codes, first,     \
-                           n_blocks, row, panel);                                                  \
-    }
+    QUANT_UNPACK_AT(NAME##_unpack_avx2, CPU_TARGET_AVX2,                                           \
+                    super_codes_unpack(&NAME##_layout, (FACTOR), HEAD, NAME##_scales,              \
+                                       NAME##_codes, first, n_blocks, row, panel))
 
 /* Defines NAME_gemv_512 for a level with AVX-512; SCALES and ABOVE: see struct
  * super_codes_kernel. */
@@ -339,5 +335,3 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
 #define SUPER_CODES_AVX2(NAME)                                                                     \
     .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .panel = &NAME##_layout.panel,     \
     .gemv = NAME##_gemv_avx2
-
-#endif

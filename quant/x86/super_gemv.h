@@ -1,7 +1,6 @@
 /* quant/x86/super_gemv.h: private to quant/: the loop over rows of the AVX-512 gemv of
  * super-blocks, and the macros that define the gemv of a type and the members of its rows. */
-#ifndef QUANT_X86_SUPER_GEMV_H
-#define QUANT_X86_SUPER_GEMV_H
+#pragma once
 
 #include "quant/x86/super_x86.h"
 
@@ -201,11 +200,9 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step,
         const struct super_kernel kernel = {SUMS, HEADS, ISUM, 1.0f};                              \
         super_gemv(&NAME##_layout, &kernel, k, rows, a, out);                                      \
     }                                                                                              \
-    CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
-                                                     const struct quant_act *a, float *out)        \
-    {                                                                                              \
-        super_gemv_steps(1, SUPER_STREAMS, &NAME##_layout, PREPARE, PRODUCTS, k, rows, a, &out);   \
-    }
+    QUANT_GEMV_AT(                                                                                 \
+        NAME##_gemv_avx512, CPU_TARGET_AVX512,                                                     \
+        super_gemv_steps(1, SUPER_STREAMS, &NAME##_layout, PREPARE, PRODUCTS, k, rows, a, &out))
 
 /* Defines gemv_few of a type whose PRODUCTS shares codes between two columns. */
 #define SUPER_GEMV_PAIR(NAME, PREPARE, PRODUCTS)                                                   \
@@ -226,5 +223,3 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step,
     .gemv = NAME##_gemv_avx2, .reads_lists = true
 #define SUPER_MEMBERS_AVX512(NAME)                                                                 \
     .unpack = NAME##_unpack_avx512, .panel = &NAME##_layout.panel, SUPER_GEMV_MEMBERS(NAME)
-
-#endif

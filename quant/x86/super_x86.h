@@ -5,8 +5,7 @@
  * where they are not faster). super_rows_load reads 8 or 16 rows and transposes them, so that a
  * lane is a row and the code after it is the scalar code of one row. gemv multiplies rows one by
  * one, in one loop for AVX2 and one for AVX-512. */
-#ifndef QUANT_X86_SUPER_X86_H
-#define QUANT_X86_SUPER_X86_H
+#pragma once
 
 #include "quant/stream.h"
 #include "quant/super/super.h"
@@ -633,10 +632,5 @@ SUPER_AVX512 __m128 super_step_values(const struct super_layout *layout,
 
 /* Defines NAME_decode_avx2, the scalar code compiled for AVX2. */
 #define SUPER_DECODE_AVX2(NAME)                                                                    \
-    CPU_TARGET_AVX2 static void NAME##_decode_avx2(int64_t first, int64_t n, const void *row,      \
-                                                   float *out)                                     \
-    {                                                                                              \
-        super_decode(&NAME##_layout, NAME##_expand, first, n, row, out);                           \
-    }
-
-#endif
+    QUANT_DECODE_AT(NAME##_decode_avx2, CPU_TARGET_AVX2,                                           \
+                    super_decode(&NAME##_layout, NAME##_expand, first, n, row, out))

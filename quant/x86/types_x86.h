@@ -1,8 +1,7 @@
 /* quant/x86/types_x86.h: private to quant/x86/: the kernels of types and activation forms for
- * x86-64, by level. Each array is in the file of its type, q4_k_x86.c; a row without kernels is
- * that of a level that has its parent's. */
-#ifndef QUANT_X86_TYPES_X86_H
-#define QUANT_X86_TYPES_X86_H
+ * x86-64, by level. Each array is in the file of its type, q4_k_x86.c, or family,
+ * grid_types_x86.c; a row without kernels is that of a level that has its parent's. */
+#pragma once
 
 #include "quant/types.h"
 
@@ -28,5 +27,3 @@ extern const struct quant_act_kernel quant_x86_act[CPU_LEVEL_COUNT];
 void quant_x86_columns_fill(struct quant_kernels *kernels);  /* of AVX2 */
 void quant_x86_add_rows_fill(struct quant_kernels *kernels); /* of AVX-512 */
 extern const struct quant_search quant_search_avx2, quant_search_avx512;
-
-#endif

@@ -3,8 +3,7 @@
  * Private to sample/. The readers of grammars and expressions build trees. An automaton may call
  * rules of its grammar, so a recursive grammar is a set of automata. Code points become their UTF-8
  * bytes: an automaton never accepts invalid UTF-8 unless choices contain it. */
-#ifndef SAMPLE_CONSTRAIN_AUTOMATON_H
-#define SAMPLE_CONSTRAIN_AUTOMATON_H
+#pragma once
 
 #include "base/error.h"
 #include <stddef.h>
@@ -113,5 +112,3 @@ struct constrain_dfa *constrain_regex_dfa(const char *text, size_t size, bool se
 /* Grows an array of elements of `size` bytes so that it has room for one more than `count`. */
 bool constrain_grow(void *array, uint32_t *room, uint32_t count, size_t size,
                     struct base_error *err);
-
-#endif

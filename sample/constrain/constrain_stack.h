@@ -4,8 +4,7 @@
  * Private to sample/. A frame is a position in one automaton or JSON value; a stack is a frame and
  * the frames that it returns to. Frames are interned, so equal stacks have the same index and the
  * set of stacks that can read the text so far remains small for any text. */
-#ifndef SAMPLE_CONSTRAIN_STACK_H
-#define SAMPLE_CONSTRAIN_STACK_H
+#pragma once
 
 #include "sample/constrain/automaton.h"
 #include "sample/constrain/constraint.h"
@@ -155,5 +154,3 @@ struct constrain_trial {
 bool constrain_trial_begin(struct constrain_state *s, struct constrain_trial *t);
 void constrain_trial_end(struct constrain_state *s, struct constrain_trial *t);
 bool constrain_state_fail(struct constrain_state *s, enum base_code code, const char *text);
-
-#endif

@@ -7,8 +7,7 @@
  * is immutable: any number of states and threads may share it. It is a set of deterministic
  * automata that call each other, and frames for JSON; a state is a set of stacks of positions in
  * these, shared and bounded (CONSTRAIN_MAX_*), so that time and memory are bounded for any text. */
-#ifndef SAMPLE_CONSTRAIN_CONSTRAINT_H
-#define SAMPLE_CONSTRAIN_CONSTRAINT_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -215,5 +214,3 @@ void constrain_masker_free(struct constrain_masker *m); /* accepts NULL */
  * is exceeded. The state does not change. */
 const uint64_t *constrain_masker_mask(struct constrain_masker *m, struct constrain_state *s,
                                       struct base_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* sample/constrain/decimal.h: exact arithmetic on JSON numbers as decimal digits. Private to
  * sample/. */
-#ifndef SAMPLE_CONSTRAIN_DECIMAL_H
-#define SAMPLE_CONSTRAIN_DECIMAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ __int128 constrain_decimal_scaled(const struct constrain_decimal *d, bool *exact
 /* Reads the value of a keyword as a small non-negative integer (such as 2 or 2.0); false if it is
  * none. */
 bool constrain_decimal_count(const struct constrain_decimal *d, uint64_t *out);
-
-#endif

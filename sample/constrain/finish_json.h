@@ -1,7 +1,6 @@
 /* sample/constrain/finish_json.h: the finisher of a constraint, and the fewest bytes that end a
  * JSON value. Private to sample/: finish.c has the stacks and the search. */
-#ifndef SAMPLE_CONSTRAIN_FINISH_JSON_H
-#define SAMPLE_CONSTRAIN_FINISH_JSON_H
+#pragma once
 
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/schema.h"
@@ -41,5 +40,3 @@ bool constrain_finish_schema(struct constrain_finisher *f, struct base_error *er
  * it. */
 uint32_t constrain_finish_frame(struct constrain_finisher *f, const struct constrain_state *s,
                                 const struct constrain_frame *frame, uint32_t *below);
-
-#endif

@@ -158,10 +158,7 @@ static bool read_hex(struct reader *r, int digits, uint32_t *code)
 {
     *code = 0;
     for (int i = 0; i < digits; i++) {
-        int c = peek(r), v = c >= '0' && c <= '9'   ? c - '0'
-                             : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                             : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                    : -1;
+        const int v = base_hex_digit(peek(r));
         if (v < 0) return fail(r, "expected a hexadecimal digit");
         *code = *code << 4 | (uint32_t)v;
         skip(r);

@@ -1,7 +1,6 @@
 /* sample/constrain/grammar_read.h: a parsed GBNF grammar: named rules with one tree each. Private
  * to sample/. */
-#ifndef SAMPLE_CONSTRAIN_GRAMMAR_READ_H
-#define SAMPLE_CONSTRAIN_GRAMMAR_READ_H
+#pragma once
 
 #include "sample/constrain/automaton.h"
 
@@ -26,5 +25,3 @@ static inline bool constrain_rule_is_token(const struct constrain_rule *rule)
 bool constrain_grammar_read(struct constrain_grammar *g, const char *text, size_t size,
                             struct base_error *err);
 void constrain_grammar_free(struct constrain_grammar *g);
-
-#endif

@@ -1,7 +1,6 @@
 /* sample/constrain/idset.h: sets of numbers; each distinct set is stored once and has a number.
  * Private to sample/. */
-#ifndef SAMPLE_CONSTRAIN_IDSET_H
-#define SAMPLE_CONSTRAIN_IDSET_H
+#pragma once
 
 #include "base/error.h"
 #include <stdint.h>
@@ -21,5 +20,3 @@ bool constrain_idsets_add(struct constrain_idsets *s, uint32_t id, struct base_e
  * and *number + 1 == n_set. `apart`: the set is always new, and later sets never equal it. */
 bool constrain_idsets_close(struct constrain_idsets *s, bool apart, uint32_t *number,
                             struct base_error *err);
-
-#endif

@@ -46,10 +46,9 @@ static bool read_hex4(struct reader *r, uint32_t *out)
 {
     *out = 0;
     for (int i = 0; i < 4; i++) {
-        int c = peek(r), l = c | 32;
-        bool digit = c >= '0' && c <= '9';
-        if (!digit && (l < 'a' || l > 'f')) return fail(r, "expected a hexadecimal digit");
-        *out = *out << 4 | (uint32_t)(digit ? c - '0' : l - 'a' + 10);
+        const int digit = base_hex_digit(peek(r));
+        if (digit < 0) return fail(r, "expected a hexadecimal digit");
+        *out = *out << 4 | (uint32_t)digit;
         skip(r);
     }
     return true;

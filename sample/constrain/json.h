@@ -1,7 +1,6 @@
 /* sample/constrain/json.h: a JSON text as a tree with source positions, which jansson does not
  * keep, for schemas. */
-#ifndef SAMPLE_CONSTRAIN_JSON_H
-#define SAMPLE_CONSTRAIN_JSON_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -39,5 +38,3 @@ uint32_t constrain_json_member(const struct constrain_json *j, uint32_t node, co
 /* Returns whether a node is that string, or a member of that name. */
 bool constrain_json_is(const struct constrain_json *j, uint32_t node, const char *text);
 bool constrain_json_is_named(const struct constrain_json *j, uint32_t node, const char *name);
-
-#endif

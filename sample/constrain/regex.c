@@ -104,18 +104,11 @@ static bool add_property(struct reader *r, bool negate)
 
 /* -- characters -- */
 
-static int hex_value(int c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool read_hex(struct reader *r, int min, int max, uint32_t *code)
 {
     *code = 0;
     for (int i = 0; i < max; i++) {
-        int v = hex_value(peek(r));
+        int v = base_hex_digit(peek(r));
         if (v < 0 && i < min) return fail(r, "expected a hexadecimal digit");
         if (v < 0) break;
         *code = *code << 4 | (uint32_t)v;

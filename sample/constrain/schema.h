@@ -6,8 +6,7 @@
  * must satisfy together. The compiler converts it into alternatives of one type each: a condition
  * on numbers, an automaton of strings, an array or an object, whose items and properties are places
  * again. So allOf, anyOf, oneOf, not, if and dependencies cost nothing while a text is read. */
-#ifndef SAMPLE_CONSTRAIN_SCHEMA_H
-#define SAMPLE_CONSTRAIN_SCHEMA_H
+#pragma once
 
 #include "sample/constrain/automaton.h"
 #include "sample/constrain/constrain_stack.h"
@@ -325,5 +324,3 @@ bool constrain_schema_object(struct constrain_schema *s, const uint32_t *atoms, 
                              struct constrain_object *out, bool *some, struct base_error *err);
 /* Marks the objects, arrays and places that at least one value satisfies. */
 void constrain_schema_find_alive(struct constrain_schema *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* sample/constrain/schema_combine.h: the reader of a JSON schema, schemas in a schema, and the
  * keywords that combine them. Private to sample/: schema_read.c has a row for each keyword. */
-#ifndef SAMPLE_CONSTRAIN_SCHEMA_COMBINE_H
-#define SAMPLE_CONSTRAIN_SCHEMA_COMBINE_H
+#pragma once
 
 #include "sample/constrain/schema.h"
 
@@ -39,5 +38,3 @@ bool constrain_read_all_any(struct constrain_reader *r, uint32_t owner, uint32_t
 bool constrain_read_one(struct constrain_reader *r, uint32_t owner, uint32_t v);
 bool constrain_read_not(struct constrain_reader *r, uint32_t owner, uint32_t v);
 bool constrain_read_if(struct constrain_reader *r, uint32_t owner, uint32_t v);
-
-#endif

@@ -129,13 +129,9 @@ static enum constrain_text_step step_hex(const struct constrain_schema *schema,
                                          const struct constrain_dfa *d, uint32_t *q,
                                          struct constrain_escape *escape, uint8_t byte)
 {
-    uint32_t value = escape->value, letter = byte | 32u;
-    if (byte >= '0' && byte <= '9')
-        value = value << 4 | (byte - '0');
-    else if (letter >= 'a' && letter <= 'f')
-        value = value << 4 | (letter - 'a' + 10);
-    else
-        return CONSTRAIN_TEXT_DEAD;
+    const int digit = base_hex_digit(byte);
+    if (digit < 0) return CONSTRAIN_TEXT_DEAD;
+    uint32_t value = escape->value << 4 | (uint32_t)digit;
     if (schema->generate) { /* generation escapes only control characters */
         uint32_t shift = 4 * (3 - escape->digits), lo = value << shift, hi = lo + (1u << shift) - 1;
         if (lo > 31 || !any_control(d, *q, lo, hi < 31 ? hi : 31)) return CONSTRAIN_TEXT_DEAD;

@@ -1,7 +1,6 @@
 /* sample/constrain/schema_run.h: moves of JSON frames. Private to sample/; called by
  * constrain_step.c. */
-#ifndef SAMPLE_CONSTRAIN_SCHEMA_RUN_H
-#define SAMPLE_CONSTRAIN_SCHEMA_RUN_H
+#pragma once
 
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/schema.h"
@@ -93,5 +92,3 @@ enum {
     CONSTRAIN_OBJECT_COMMA  /* after , */
 };
 enum { CONSTRAIN_ARRAY_OPEN, CONSTRAIN_ARRAY_FIRST, CONSTRAIN_ARRAY_NEXT, CONSTRAIN_ARRAY_COMMA };
-
-#endif

@@ -1,7 +1,6 @@
 /* sample/constrain/token_trie.h: tries of the bytes of a vocabulary's tokens, with their nodes in
  * preorder. Private to sample/. */
-#ifndef SAMPLE_CONSTRAIN_TOKEN_TRIE_H
-#define SAMPLE_CONSTRAIN_TOKEN_TRIE_H
+#pragma once
 
 #include "sample/constrain/automaton.h"
 #include "sample/constrain/constraint.h"
@@ -49,5 +48,3 @@ struct constrain_token_trie {
  * 2: may be reached if its own entries allow it. `todo` has room for 2 * n_state. */
 void constrain_plain_depths(const struct constrain_dfa *d, const uint8_t *good, uint8_t *min_depth,
                             uint8_t *max_depth, uint32_t *todo);
-
-#endif

@@ -12,6 +12,7 @@
 #include "engine/graph_internal.h"
 #include "models/internal.h"
 #include "test/bench/support_bench.h"
+#include "test/support_gguf.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* test/bench/support_bench.h: helpers of the measuring tools. They end the program on a failure. */
-#ifndef TEST_BENCH_SUPPORT_BENCH_H
-#define TEST_BENCH_SUPPORT_BENCH_H
+#pragma once
 
 #include "base/error.h"
 #include "engine/engine.h"
@@ -31,5 +30,3 @@ uint64_t support_read(const char *from, size_t bytes, bool to_l1);
 
 /* Sorts n numbers and returns the median; the upper one of two. */
 double support_median(double *x, size_t n);
-
-#endif

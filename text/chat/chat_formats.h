@@ -5,8 +5,7 @@
  * eos_token and add_generation_prompt. Another role is an error that names it, except in chatml,
  * which writes any role. Formats without a system message write its text before the first user
  * message. There are no tools and no reasoning, and no name is derived from a model. */
-#ifndef TEXT_CHAT_CHAT_FORMATS_H
-#define TEXT_CHAT_CHAT_FORMATS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ const char *text_chat_format(const char *name);
 
 /* Returns name i for help and messages; NULL past the end. */
 const char *text_chat_format_name(size_t i);
-
-#endif

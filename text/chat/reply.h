@@ -15,8 +15,7 @@
  *
  * Reasoning that the reply never closes ends where the answer's mark or, at the end of the reply,
  * complete calls begin. */
-#ifndef TEXT_CHAT_REPLY_H
-#define TEXT_CHAT_REPLY_H
+#pragma once
 
 #include "text/tokenizer/tokenizer.h"
 #include <jansson.h>
@@ -84,5 +83,3 @@ enum text_reply_kind text_reply_open_part(const struct text_reply *r);
 /* Returns the next part in *part; false if none is available. Its pointers are valid until the next
  * feed or end. */
 bool text_reply_next(struct text_reply *r, struct text_reply_part *part);
-
-#endif

@@ -1,7 +1,6 @@
 /* text/chat/reply_formats.h: the formats of replies that a model may have, and texts in which they
  * are recognized. Private to text/chat/reply*.c. */
-#ifndef TEXT_CHAT_REPLY_FORMATS_H
-#define TEXT_CHAT_REPLY_FORMATS_H
+#pragma once
 
 #include "text/chat/reply.h"
 #include "text/chat/reply_rows.h"
@@ -56,5 +55,3 @@ bool text_reply_ends_with(const char *s, size_t n, const char *end);
  * none. Letters that repeat a token of the same call are data. */
 bool text_reply_read_masked(const char *s, const char *token, size_t size, const json_t *tools,
                             json_t *calls);
-
-#endif

@@ -1,7 +1,6 @@
 /* text/chat/reply_rows.h: the table of marks, and the functions that read calls. Private to
  * text/chat/reply*.c. */
-#ifndef TEXT_CHAT_REPLY_ROWS_H
-#define TEXT_CHAT_REPLY_ROWS_H
+#pragma once
 
 #include "base/buffer.h"
 #include <jansson.h>
@@ -57,5 +56,3 @@ bool text_reply_set(json_t *object, const char *key, size_t size, json_t *value)
 json_t *text_reply_read_value(const char *at, size_t size, size_t *used);
 /* Reads NAME(key=value, ...) at the start. Returns the arguments as a new object, or NULL. */
 json_t *text_reply_read_keywords(const char *at, size_t size, char close, size_t *used);
-
-#endif

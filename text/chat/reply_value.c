@@ -44,20 +44,13 @@ static size_t word_size(const struct reader *x)
     return n;
 }
 
-static int hex(char c)
-{
-    return c >= '0' && c <= '9'                     ? c - '0'
-           : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
-                                                    : -1;
-}
-
 /* Returns the value of four hexadecimal digits at p, or -1. */
 static int32_t read_unit(const struct reader *x, size_t p)
 {
     int32_t code = 0;
     if (x->n - p < 4) return -1;
     for (size_t i = 0; i < 4; i++) {
-        const int digit = hex(x->s[p + i]);
+        const int digit = base_hex_digit(x->s[p + i]);
         if (digit < 0) return -1;
         code = code * 16 + digit;
     }

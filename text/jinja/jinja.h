@@ -9,8 +9,7 @@
  *
  * Known differences from Python: integers have 64 bits (an overflow is an error), and printing a
  * value that Python prints with an address (a generator, a function) is an error. */
-#ifndef TEXT_JINJA_JINJA_H
-#define TEXT_JINJA_JINJA_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -60,5 +59,3 @@ bool jinja_template_render(const struct jinja_template *t, const json_t *context
 /* Returns whether the template's code reads a variable of this name (such as "tools" or
  * "enable_thinking"). A value for another variable would have no effect. */
 bool jinja_template_uses(const struct jinja_template *t, const char *name);
-
-#endif

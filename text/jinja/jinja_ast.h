@@ -1,7 +1,6 @@
 /* text/jinja/jinja_ast.h: a parsed template: tokens, nodes, and the functions that make them.
  * Private to text/jinja/. */
-#ifndef TEXT_JINJA_JINJA_AST_H
-#define TEXT_JINJA_JINJA_AST_H
+#pragma once
 
 #include "text/jinja/jinja_value.h"
 
@@ -189,5 +188,3 @@ bool jinja_parse_body(struct jinja_parser *p, struct jinja_list *body); /* the w
 
 /* After parsing: checks filters and tests, finds hidden names and the variables that macros use. */
 bool jinja_check(struct jinja_parser *p);
-
-#endif

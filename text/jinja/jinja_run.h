@@ -1,7 +1,6 @@
 /* text/jinja/jinja_run.h: evaluation: scopes, calls, and the tables of functions, filters, tests
  * and methods. Private to text/jinja/. */
-#ifndef TEXT_JINJA_JINJA_RUN_H
-#define TEXT_JINJA_JINJA_RUN_H
+#pragma once
 
 #include "text/jinja/jinja_ast.h"
 
@@ -144,5 +143,3 @@ bool jinja_capitalize(struct jinja_run *r, struct jinja_str s, struct jinja_valu
 /* Parse all of s as a decimal number; false if it is not one. */
 bool jinja_parse_int(struct jinja_str s, int64_t *out, bool *too_large);
 bool jinja_parse_float(struct jinja_str s, double *out);
-
-#endif

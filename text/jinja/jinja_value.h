@@ -3,8 +3,7 @@
  * All values of a rendering are in one pool, which is freed as a whole, so functions here free
  * nothing and an error needs no cleanup. Strings are valid UTF-8 slices. Lists and dicts are
  * immutable once a template can access them; namespaces are not. */
-#ifndef TEXT_JINJA_JINJA_VALUE_H
-#define TEXT_JINJA_JINJA_VALUE_H
+#pragma once
 
 #include "text/jinja/jinja.h"
 #include <string.h>
@@ -294,5 +293,3 @@ bool jinja_is_word(int32_t code);       /* letter, digit or underscore */
 bool jinja_is_line_break(int32_t code); /* where splitlines splits */
 enum jinja_case { JINJA_LOWER, JINJA_UPPER, JINJA_TITLE };
 bool jinja_add_case(struct jinja_run *r, struct jinja_text *out, int32_t code, enum jinja_case to);
-
-#endif

@@ -4,8 +4,7 @@
  * with a part of it, or ends the process by an assertion. After a failed allocation these functions
  * supply the scanner's further allocations from a reserve, end its input, and discard its
  * result. */
-#ifndef TEXT_JSON_JSON_LOAD_H
-#define TEXT_JSON_JSON_LOAD_H
+#pragma once
 
 #include <jansson.h>
 
@@ -20,5 +19,3 @@ json_t *text_json_load(const char *text, size_t size, size_t flags, json_error_t
  * members then. */
 json_t *text_json_copy(const json_t *value);
 json_t *text_json_copy_deep(const json_t *value);
-
-#endif

@@ -4,8 +4,7 @@
  * written (12345678901234567890, 0.10, 1e2, 1e400, -0) is an object with one member, whose name no
  * JSON text can have: text_json_number returns its text. A double of jansson is written with the
  * fewest digits that are read back as the same number, so most decimals are doubles. */
-#ifndef TEXT_JSON_JSON_NUMBER_H
-#define TEXT_JSON_JSON_NUMBER_H
+#pragma once
 
 #include "base/buffer.h"
 #include <jansson.h>
@@ -27,5 +26,3 @@ static inline bool text_json_is_object(const json_t *value)
 
 /* Appends compact JSON; `sorted`: members by name. */
 void text_json_write(struct base_buffer *out, const json_t *value, bool sorted);
-
-#endif

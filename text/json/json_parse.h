@@ -1,7 +1,6 @@
 /* text/json/json_parse.h: JSON that users write: errors with line and column, members, and the
  * bytes of a member as it was written. */
-#ifndef TEXT_JSON_JSON_PARSE_H
-#define TEXT_JSON_JSON_PARSE_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -15,5 +14,3 @@ const json_t *text_json_member(const json_t *object, const char *name);
 /* Appends the value of a member as text[0..size), from which the object was read, has it. */
 void text_json_add_own(struct base_buffer *out, const json_t *object, const char *text, size_t size,
                        const char *name);
-
-#endif

@@ -9,8 +9,7 @@
  * A unit has the node's label (bits 0 to 7), whether a source ends here (bit 8), and the offset of
  * its children (bits 10 to 30, shifted by 8 if bit 9 is set), or, with bit 31, a value: the offset
  * of a replacement. */
-#ifndef TEXT_TOKENIZER_CHARSMAP_H
-#define TEXT_TOKENIZER_CHARSMAP_H
+#pragma once
 
 #include "base/error.h"
 #include "gguf/gguf.h"
@@ -33,5 +32,3 @@ bool text_charsmap_find(const struct text_charsmap *map, const char *bytes, size
 
 /* Returns whether the map leaves this ASCII byte unchanged before other ASCII bytes. */
 bool text_charsmap_keeps(const struct text_charsmap *map, unsigned char byte);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Private to text/. Contains the table of pre-tokenizer names with their patterns and flags
  * (pre_tables.c), the compiled patterns and their run; no vocabularies or ids. */
-#ifndef TEXT_TOKENIZER_PRE_H
-#define TEXT_TOKENIZER_PRE_H
+#pragma once
 
 #include "base/error.h"
 #include "gguf/gguf.h"
@@ -78,5 +77,3 @@ bool text_split(const struct text_splitter *s, const char *text, size_t size,
 int32_t text_pin_unicode(int32_t code);
 int32_t text_lower(int32_t code);
 bool text_is_space(int32_t code); /* White_Space */
-
-#endif

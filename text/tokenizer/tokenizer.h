@@ -4,8 +4,7 @@
  * models, sampling or printing. The tables are the tokenizer.ggml.* keys of a GGUF file; the
  * tokenizer keeps slices of the mapped file, which must outlive it. It is immutable after opening:
  * any number of threads may share it. */
-#ifndef TEXT_TOKENIZER_TOKENIZER_H
-#define TEXT_TOKENIZER_TOKENIZER_H
+#pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -102,5 +101,3 @@ void text_decoder_init(struct text_decoder *d, const struct text_tokenizer *t, b
 void text_decoder_add(struct text_decoder *d, int32_t id, struct base_buffer *out);
 /* Appends the rest; an incomplete sequence becomes U+FFFD. */
 void text_decoder_end(struct text_decoder *d, struct base_buffer *out);
-
-#endif

@@ -16,8 +16,7 @@
  *
  * With fail and out the trie is an Aho-Corasick automaton: it finds all its texts inside another
  * text in linear time. */
-#ifndef TEXT_TOKENIZER_TRIE_H
-#define TEXT_TOKENIZER_TRIE_H
+#pragma once
 
 #include "base/error.h"
 #include <stddef.h>
@@ -100,5 +99,3 @@ static inline int32_t text_trie_longest(const struct text_trie *t, const char *b
     uint32_t node = 0;
     return text_trie_go(t, &node, bytes, 0, size, TEXT_NO_VALUE, used);
 }
-
-#endif

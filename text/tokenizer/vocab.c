@@ -2,6 +2,7 @@
  * text/tokenizer/vocab.h. */
 #include "text/tokenizer/vocab.h"
 #include "base/list.h"
+#include "base/utf8.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,17 +24,10 @@ void text_ids_free(struct text_ids *ids)
 
 /* ---- Bytes and spaces ---- */
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 int text_parse_byte(struct gguf_str text)
 {
     if (text.size != 6 || memcmp(text.data, "<0x", 3) || text.data[5] != '>') return -1;
-    int high = hex_digit(text.data[3]), low = hex_digit(text.data[4]);
+    int high = base_hex_digit(text.data[3]), low = base_hex_digit(text.data[4]);
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 

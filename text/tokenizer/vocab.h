@@ -1,8 +1,7 @@
 /* text/tokenizer/vocab.h: the parts of a tokenizer that encoders share. Private to text/.
  *
  * Strings are slices of the mapped file; the tables here contain only numbers. */
-#ifndef TEXT_TOKENIZER_VOCAB_H
-#define TEXT_TOKENIZER_VOCAB_H
+#pragma once
 
 #include "base/interrupt.h"
 #include "text/tokenizer/pre.h"
@@ -254,5 +253,3 @@ static inline size_t text_lead_size(unsigned char byte)
 
 extern const struct text_algorithm text_bpe, text_bpe_gemma4, text_bpe_whitespace,
     text_bpe_hybriddna, text_spm, text_wordpiece, text_unigram, text_rwkv, text_plamo2;
-
-#endif

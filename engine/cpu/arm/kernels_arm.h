@@ -1,6 +1,5 @@
 /* engine/cpu/arm/kernels_arm.h: what the files of this folder export to each other. */
-#ifndef ENGINE_CPU_ARM_KERNELS_ARM_H
-#define ENGINE_CPU_ARM_KERNELS_ARM_H
+#pragma once
 
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/roofline.h"
@@ -20,5 +19,3 @@ float engine_attn_row_neon(int64_t d, const float *x, enum engine_attn_kind kind
 void engine_attn_weights_neon(int64_t first, int64_t end, const float *inverse,
                               struct engine_attn_tile *tile);
 extern const struct engine_tile_packed engine_tile_packed_f32_neon;
-
-#endif

@@ -91,29 +91,16 @@ VEC_FN void v_store_pairs(float *p, v16 a, v16 b)
 
 /* ---- Arithmetic ---- */
 
-VEC_FN v16 v_add(v16 a, v16 b)
-{
-    EACH (i, 4) a.q[i] = vaddq_f32(a.q[i], b.q[i]);
-    return a;
-}
-
-VEC_FN v16 v_sub(v16 a, v16 b)
-{
-    EACH (i, 4) a.q[i] = vsubq_f32(a.q[i], b.q[i]);
-    return a;
-}
-
-VEC_FN v16 v_mul(v16 a, v16 b)
-{
-    EACH (i, 4) a.q[i] = vmulq_f32(a.q[i], b.q[i]);
-    return a;
-}
-
-VEC_FN v16 v_div(v16 a, v16 b)
-{
-    EACH (i, 4) a.q[i] = vdivq_f32(a.q[i], b.q[i]);
-    return a;
-}
+#define V_BINARY(name)                                                                             \
+    VEC_FN v16 v_##name(v16 a, v16 b)                                                              \
+    {                                                                                              \
+        EACH (i, 4) a.q[i] = v##name##q_f32(a.q[i], b.q[i]);                                       \
+        return a;                                                                                  \
+    }
+V_BINARY(add)
+V_BINARY(sub)
+V_BINARY(mul)
+V_BINARY(div)
 
 VEC_FN v16 v_sqrt(v16 a)
 {

@@ -6,8 +6,7 @@
  *   block   query rows (token, head) of one KV head that read the same block table
  *   tile    ENGINE_ATTN_ROWS query rows of a block, computed by one kernel call
  *   slot    the place of a position's key and value in a KV cache; a block table lists them */
-#ifndef ENGINE_ATTENTION_ATTENTION_H
-#define ENGINE_ATTENTION_ATTENTION_H
+#pragma once
 
 #include "engine/cpu/cpu_op.h"
 #include "engine/cpu/isa/attn.h"
@@ -117,5 +116,3 @@ bool engine_attention_chunk_load(const struct attention_run *run, struct attenti
 void engine_attention_chunk_tile(const struct attention_run *run, const struct attention_block *b,
                                  const struct attention_keys *keys, int64_t first, int64_t n,
                                  struct attention_partial *const *out);
-
-#endif

@@ -62,8 +62,7 @@
  *
  * An int16-quantized KV cache (engine/graph.h) consists of such groups and is read in place. */
 /* clang-format on */
-#ifndef ENGINE_ISA_ATTN_H
-#define ENGINE_ISA_ATTN_H
+#pragma once
 
 #include "quant/quant.h"
 #include "quant/stream.h"
@@ -304,5 +303,3 @@ PREFETCH_INLINE void engine_attn_value_prefetch(int64_t dv, const char *group, i
     quant_prefetch_to_l1((const char *)engine_attn_codes(group) + i / ENGINE_ATTN_UNIT * bytes,
                          (size_t)bytes);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* engine/cpu/isa/attn_terms.h: the arithmetic of single codes, scores and weights of attention
  * (engine/cpu/isa/attn.h), which attn_scalar.c and the kernels for GPUs inline. */
-#ifndef ENGINE_ISA_ATTN_TERMS_H
-#define ENGINE_ISA_ATTN_TERMS_H
+#pragma once
 
 #include "engine/cpu/isa/attn.h"
 #include <math.h>
@@ -167,5 +166,3 @@ static inline int16_t attn_weight_code(float w)
 {
     return isnan(w) ? 0 : (int16_t)lrintf(w);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* engine/cpu/isa/isa.h: the kernels of each level, by table. Scalar kernels are in this folder;
  * each folder of an instruction set (engine/cpu/x86/, engine/cpu/arm/) has the others, and one
  * struct engine_isa. */
-#ifndef ENGINE_CPU_ISA_ISA_H
-#define ENGINE_CPU_ISA_ISA_H
+#pragma once
 
 #include "engine/cpu/isa/attn.h"
 #include "engine/cpu/isa/tile.h"
@@ -25,5 +24,3 @@ const struct engine_isa *engine_isa_here(void);
 
 /* Every entry. */
 void engine_vec_fill_scalar(struct engine_vec *vec);
-
-#endif

@@ -13,8 +13,7 @@
  *
  *     byte   0             4             8                 28            32
  *            x[0][0..3]    x[1][0..3]    x[2][0..3]   ..   x[7][0..3]    x[0][4..7]   .. */
-#ifndef ENGINE_ISA_TILE_H
-#define ENGINE_ISA_TILE_H
+#pragma once
 
 #include "base/unroll.h"
 #include "quant/quant.h"
@@ -211,5 +210,3 @@ static inline void engine_tile_prefetch(struct engine_tile_ahead ahead, int s, i
 }
 
 extern const struct engine_tile engine_tile_scalar;
-
-#endif

@@ -8,8 +8,7 @@
  *     for h = 8, 4, 2, 1: lane[i] += lane[i + h] for i < h;   result lane[0].
  * exp, tanh, silu, gelu and similar functions: the polynomials of vec_math.inc, which states their
  * errors. */
-#ifndef ENGINE_ISA_VEC_H
-#define ENGINE_ISA_VEC_H
+#pragma once
 
 #include "engine/unary.h"
 #include "quant/quant.h"
@@ -78,5 +77,3 @@ struct engine_vec {
 /* Fills the table for the level: with the scalar entries, then with those of each level on its
  * path. */
 void engine_vec_init(struct engine_vec *vec, enum cpu_level level);
-
-#endif

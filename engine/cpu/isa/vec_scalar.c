@@ -99,29 +99,16 @@ VEC_FN void v_store_pairs(float *p, v16 a, v16 b)
 
 /* ---- Arithmetic, one rounding each ---- */
 
-VEC_FN v16 v_add(v16 a, v16 b)
-{
-    for (int l = 0; l < 16; ++l) a.lane[l] += b.lane[l];
-    return a;
-}
-
-VEC_FN v16 v_sub(v16 a, v16 b)
-{
-    for (int l = 0; l < 16; ++l) a.lane[l] -= b.lane[l];
-    return a;
-}
-
-VEC_FN v16 v_mul(v16 a, v16 b)
-{
-    for (int l = 0; l < 16; ++l) a.lane[l] *= b.lane[l];
-    return a;
-}
-
-VEC_FN v16 v_div(v16 a, v16 b)
-{
-    for (int l = 0; l < 16; ++l) a.lane[l] /= b.lane[l];
-    return a;
-}
+#define V_BINARY(name, operator)                                                                   \
+    VEC_FN v16 v_##name(v16 a, v16 b)                                                              \
+    {                                                                                              \
+        for (int l = 0; l < 16; ++l) a.lane[l] = a.lane[l] operator b.lane[l];                     \
+        return a;                                                                                  \
+    }
+V_BINARY(add, +)
+V_BINARY(sub, -)
+V_BINARY(mul, *)
+V_BINARY(div, /)
 
 VEC_FN v16 v_sqrt(v16 a)
 {

@@ -3,8 +3,7 @@
  * A call of the library uses one thread, which is one of the engine's pool. Its order of summation
  * differs, so results are close to the canonical ones but do not have the same bits. Called by
  * engine.c (open, close) and matmul. */
-#ifndef ENGINE_MATMUL_BLAS_H
-#define ENGINE_MATMUL_BLAS_H
+#pragma once
 
 #include "base/error.h"
 #include <stdint.h>
@@ -20,5 +19,3 @@ void engine_blas_close(struct engine_blas *blas); /* blas may be NULL */
 void engine_blas_product(const struct engine_blas *blas, int64_t n_cols, int64_t n_rows, int64_t k,
                          const float *x, int64_t x_stride, const float *w, int64_t w_stride,
                          float *out, int64_t out_stride);
-
-#endif

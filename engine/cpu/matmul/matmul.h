@@ -29,8 +29,7 @@
  *   | (before: a gathered row)    | between K-blocks    | [column][side][gate_stride]|
  */
 /* clang-format on */
-#ifndef ENGINE_MATMUL_MATMUL_H
-#define ENGINE_MATMUL_MATMUL_H
+#pragma once
 
 #include "engine/cpu/cpu_op.h"
 #include "engine/cpu/isa/tile.h"
@@ -169,5 +168,3 @@ int64_t engine_matmul_scratch(const struct engine_matmul *p, int n_threads);
 
 /* matmul_run.c: called on every worker. */
 void engine_matmul_run(const struct engine_task *task, struct engine_tensor *dst);
-
-#endif

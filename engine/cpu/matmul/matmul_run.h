@@ -1,7 +1,6 @@
 /* engine/cpu/matmul/matmul_run.h: private to matmul: declarations that the phases of a run share.
  * Every function is called on every worker and cannot fail: matmul_op.c has checked the shapes. */
-#ifndef ENGINE_MATMUL_MATMUL_RUN_H
-#define ENGINE_MATMUL_MATMUL_RUN_H
+#pragma once
 
 #include "engine/cpu/matmul/matmul.h"
 
@@ -87,5 +86,3 @@ void engine_route_rows_run(const struct engine_matmul_run *run,
                            const struct engine_matmul_block *b);
 void engine_route_panels_run(const struct engine_matmul_run *run,
                              const struct engine_matmul_block *b); /* and panels-k */
-
-#endif

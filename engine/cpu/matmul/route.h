@@ -1,7 +1,6 @@
 /* engine/cpu/matmul/route.h: how a product is computed: the routes, and the facts that determine
  * the route. See route.c for the table. Private to matmul and its tests. */
-#ifndef ENGINE_MATMUL_ROUTE_H
-#define ENGINE_MATMUL_ROUTE_H
+#pragma once
 
 #include "engine/cpu/isa/tile.h"
 #include "engine/engine.h"
@@ -42,5 +41,3 @@ const char *engine_route_name(enum engine_route route); /* the name that the pro
  * panels and columns of a layout are divided into K-blocks. */
 bool engine_route_gemv_only(int64_t max_columns);
 bool engine_route_k_blocks(enum quant_layout layout, int64_t max_columns, bool dual_512);
-
-#endif

@@ -1,7 +1,6 @@
 /* engine/cpu/matmul/route_block.h: functions for a block that the route_*.c files share: addresses
  * of results, the gate-up epilogue, prefetching the next weights. */
-#ifndef ENGINE_MATMUL_ROUTE_BLOCK_H
-#define ENGINE_MATMUL_ROUTE_BLOCK_H
+#pragma once
 
 #include "engine/cpu/matmul/matmul_run.h"
 #include "quant/stream.h"
@@ -116,5 +115,3 @@ static inline struct engine_tile_ahead route_prefetch_tile(struct route_prefetch
     a->left -= bytes;
     return ahead;
 }
-
-#endif

@@ -17,9 +17,7 @@ static void binary_run(const struct engine_task *task, struct engine_tensor *dst
 {
     float *buffer_a = engine_scratch_buffer(task, ENGINE_PIECE, 0),
           *buffer_b = engine_scratch_buffer(task, ENGINE_PIECE, 1);
-    int64_t first, last;
-    engine_task_rows(task, engine_pieces(dst), &first, &last);
-    for (int64_t p = first; p < last; p++) {
+    for (int64_t p, last = engine_task_rows(task, engine_pieces(dst), &p); p < last; p++) {
         struct engine_piece at = engine_piece_at(dst, p);
         const float *a = engine_piece_load(task->cpu, dst->src[0], &at, buffer_a);
         const float *b = engine_piece_load(task->cpu, dst->src[1], &at, buffer_b);
@@ -27,30 +25,16 @@ static void binary_run(const struct engine_task *task, struct engine_tensor *dst
     }
 }
 
-static void add_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    binary_run(task, dst, task->cpu->vec.add);
-}
-
-static void sub_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    binary_run(task, dst, task->cpu->vec.sub);
-}
-
-static void mul_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    binary_run(task, dst, task->cpu->vec.mul);
-}
-
-static void div_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    binary_run(task, dst, task->cpu->vec.div);
-}
-
-ENGINE_CPU_ROWS_OP(add, engine_scratch_pieces, add_run);
-ENGINE_CPU_ROWS_OP(sub, engine_scratch_pieces, sub_run);
-ENGINE_CPU_ROWS_OP(mul, engine_scratch_pieces, mul_run);
-ENGINE_CPU_ROWS_OP(div, engine_scratch_pieces, div_run);
+#define BINARY_OP(name)                                                                            \
+    static void name##_run(const struct engine_task *task, struct engine_tensor *dst)              \
+    {                                                                                              \
+        binary_run(task, dst, task->cpu->vec.name);                                                \
+    }                                                                                              \
+    ENGINE_CPU_ROWS_OP(name, engine_scratch_pieces, name##_run);
+BINARY_OP(add)
+BINARY_OP(sub)
+BINARY_OP(mul)
+BINARY_OP(div)
 
 /* ---- One operand ---- */
 
@@ -80,30 +64,10 @@ static void unary_piece(const struct engine_vec *vec, const union engine_params 
     vec->unary[params->unary](n, x, out);
 }
 
-static void scale_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    engine_pieces_map(task, dst, scale_piece);
-}
-
-static void clamp_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    engine_pieces_map(task, dst, clamp_piece);
-}
-
-static void softcap_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    engine_pieces_map(task, dst, softcap_piece);
-}
-
-static void unary_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    engine_pieces_map(task, dst, unary_piece);
-}
-
-ENGINE_CPU_ROWS_OP(scale, engine_scratch_pieces, scale_run);
-ENGINE_CPU_ROWS_OP(clamp, engine_scratch_pieces, clamp_run);
-ENGINE_CPU_ROWS_OP(softcap, engine_scratch_pieces, softcap_run);
-ENGINE_CPU_ROWS_OP(unary, engine_scratch_pieces, unary_run);
+ENGINE_CPU_PIECES_OP(scale, scale_piece)
+ENGINE_CPU_PIECES_OP(clamp, clamp_piece)
+ENGINE_CPU_PIECES_OP(softcap, softcap_piece)
+ENGINE_CPU_PIECES_OP(unary, unary_piece)
 
 /* ---- Gated units ---- */
 

@@ -92,9 +92,7 @@ static void compress_run(const struct engine_task *task, struct engine_tensor *d
     const float **row =
         (const float **)(void *)engine_scratch_buffer(task, floats, COMPRESS_BUFFERS);
     const int64_t parts = (dst->ne[0] + CHANNELS - 1) / CHANNELS;
-    int64_t first, last;
-    engine_task_rows(task, dst->ne[1] * parts, &first, &last);
-    for (int64_t u = first; u < last; u++) {
+    for (int64_t u, last = engine_task_rows(task, dst->ne[1] * parts, &u); u < last; u++) {
         const struct block b = block_of(dst, u / parts, row);
         const int64_t from = u % parts * CHANNELS, to = engine_min(from + CHANNELS, dst->ne[0]);
         float *out = (float *)(void *)(dst->data + u / parts * dst->nb[1]);
@@ -121,9 +119,7 @@ static void sinkhorn_run(const struct engine_task *task, struct engine_tensor *d
     const struct engine_vec *vec = &task->cpu->vec;
     const struct engine_sinkhorn *how = &dst->params.sinkhorn;
     const int64_t n = dst->ne[0];
-    int64_t first, last;
-    engine_task_rows(task, dst->ne[2] * dst->ne[3], &first, &last);
-    for (int64_t i = first; i < last; i++) {
+    for (int64_t i, last = engine_task_rows(task, dst->ne[2] * dst->ne[3], &i); i < last; i++) {
         const float *x = (const float *)(const void *)dst->src[0]->data + i * n * n;
         float *out = (float *)(void *)dst->data + i * n * n;
         for (int64_t r = 0; r < n; r++) {

@@ -81,9 +81,7 @@ static void choose_run(const struct engine_task *task, struct engine_tensor *dst
     const int64_t n = probs->ne[0], groups = dst->params.choose_experts.n_groups;
     float *buffer = engine_scratch_buffer(task, n, BUFFER_PROBS),
           *scores = engine_scratch_buffer(task, n, BUFFER_SCORES);
-    int64_t first, last;
-    engine_task_rows(task, dst->ne[1], &first, &last);
-    for (int64_t t = first; t < last; t++) {
+    for (int64_t t, last = engine_task_rows(task, dst->ne[1], &t); t < last; t++) {
         struct engine_piece at = engine_row_at(probs, t);
         const float *p = engine_piece_load(task->cpu, probs, &at, buffer);
         if (bias)
@@ -111,9 +109,7 @@ static void weights_run(const struct engine_task *task, struct engine_tensor *ds
     const struct engine_tensor *probs = dst->src[0], *ids = dst->src[1];
     const int64_t n = probs->ne[0], used = dst->ne[0];
     const float scale = dst->params.expert_weights.scale, min_sum = 0x1p-14f;
-    int64_t first, last;
-    engine_task_rows(task, dst->ne[1], &first, &last);
-    for (int64_t t = first; t < last; t++) {
+    for (int64_t t, last = engine_task_rows(task, dst->ne[1], &t); t < last; t++) {
         struct engine_piece at = engine_row_at(probs, t);
         const float *p =
             engine_piece_load(task->cpu, probs, &at, engine_scratch_buffer(task, n, 0));
@@ -143,9 +139,7 @@ static void sum_run(const struct engine_task *task, struct engine_tensor *dst)
     const struct engine_vec *vec = &task->cpu->vec;
     const struct engine_tensor *y = dst->src[0], *weights = dst->src[1];
     float *buffer = engine_scratch_buffer(task, ENGINE_PIECE, 0);
-    int64_t first, last;
-    engine_task_rows(task, engine_pieces(dst), &first, &last);
-    for (int64_t p = first; p < last; p++) {
+    for (int64_t p, last = engine_task_rows(task, engine_pieces(dst), &p); p < last; p++) {
         const struct engine_piece at = engine_piece_at(dst, p);
         float *out = engine_piece_out(dst, &at);
         for (int64_t u = 0; u < y->ne[1]; u++) {
@@ -169,9 +163,7 @@ static void glu_clamp_run(const struct engine_task *task, struct engine_tensor *
     const float limit = dst->params.glu_clamp.limit;
     float *buffer_gate = engine_scratch_buffer(task, ENGINE_PIECE, 0);
     float *buffer_up = engine_scratch_buffer(task, ENGINE_PIECE, 1);
-    int64_t first, last;
-    engine_task_rows(task, engine_pieces(dst), &first, &last);
-    for (int64_t p = first; p < last; p++) {
+    for (int64_t p, last = engine_task_rows(task, engine_pieces(dst), &p); p < last; p++) {
         const struct engine_piece at = engine_piece_at(dst, p);
         const float *gate = engine_piece_load(task->cpu, dst->src[0], &at, buffer_gate);
         const float *up = engine_piece_load(task->cpu, dst->src[1], &at, buffer_up);

@@ -125,8 +125,8 @@ static void low_rank_unit(const struct engine_task *task, struct engine_tensor *
 static void low_rank_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct division d = divide(dst);
-    int64_t first, last;
-    engine_task_rows(task, d.row_units * d.panel_units, &first, &last);
+    int64_t first;
+    const int64_t last = engine_task_rows(task, d.row_units * d.panel_units, &first);
     for (int64_t unit = first; unit < last; unit++) low_rank_unit(task, dst, &d, unit);
 }
 

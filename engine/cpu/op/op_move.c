@@ -32,9 +32,7 @@ static void copy_run(const struct engine_task *task, struct engine_tensor *dst)
     float *buffer_in = engine_scratch_buffer(task, ENGINE_PIECE, 0),
           *buffer_out = engine_scratch_buffer(task, ENGINE_PIECE, 1);
     const struct engine_tensor *src = dst->src[0];
-    int64_t first, last;
-    engine_task_rows(task, engine_pieces(dst), &first, &last);
-    for (int64_t p = first; p < last; p++) {
+    for (int64_t p, last = engine_task_rows(task, engine_pieces(dst), &p); p < last; p++) {
         struct engine_piece at = engine_piece_at(dst, p);
         if (src->type == dst->type) {
             piece_move(dst, src, &at);
@@ -77,9 +75,7 @@ static void get_rows_run(const struct engine_task *task, struct engine_tensor *d
 {
     const struct engine_tensor *table = dst->src[0];
     float *buffer = engine_scratch_buffer(task, ENGINE_PIECE, 0);
-    int64_t first, last;
-    engine_task_rows(task, engine_pieces(dst), &first, &last);
-    for (int64_t p = first; p < last; p++) {
+    for (int64_t p, last = engine_task_rows(task, engine_pieces(dst), &p); p < last; p++) {
         struct engine_piece at = engine_piece_at(dst, p);
         float *out = engine_piece_out(dst, &at);
         int32_t id = index_at(dst->src[1], at.i1, at.i2, at.i3);
@@ -155,9 +151,7 @@ static void concat_run(const struct engine_task *task, struct engine_tensor *dst
 {
     const struct engine_tensor *a = dst->src[0], *b = dst->src[1];
     int dim = dst->params.concat;
-    int64_t first, last;
-    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
-    for (int64_t r = first; r < last; r++) {
+    for (int64_t r, last = engine_task_rows(task, engine_tensor_rows(dst), &r); r < last; r++) {
         struct engine_piece at = engine_row_at(dst, r);
         float *out = engine_piece_out(dst, &at);
         if (dim == 0) {
@@ -184,9 +178,4 @@ static void repeat_piece(const struct engine_vec *vec, const union engine_params
     memcpy(out, x, (size_t)n * sizeof *x);
 }
 
-static void repeat_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    engine_pieces_map(task, dst, repeat_piece);
-}
-
-ENGINE_CPU_ROWS_OP(repeat, engine_scratch_pieces, repeat_run);
+ENGINE_CPU_PIECES_OP(repeat, repeat_piece)

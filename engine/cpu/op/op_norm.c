@@ -23,9 +23,7 @@ static void rows_run(const struct engine_task *task, struct engine_tensor *dst,
                                const struct engine_piece *at, const float *x, float *out))
 {
     float *buffer = engine_scratch_buffer(task, dst->ne[0], 0);
-    int64_t first, last;
-    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
-    for (int64_t r = first; r < last; r++) {
+    for (int64_t r, last = engine_task_rows(task, engine_tensor_rows(dst), &r); r < last; r++) {
         struct engine_piece at = engine_row_at(dst, r);
         const float *x = engine_piece_load(task->cpu, dst->src[0], &at, buffer);
         f(task, dst, &at, x, engine_piece_out(dst, &at));
@@ -73,25 +71,15 @@ static void l2_norm_row(const struct engine_task *task, const struct engine_tens
     row_finish(task, dst, at, x, 1.0f / (length < eps ? eps : length), out);
 }
 
-static void norm_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    rows_run(task, dst, norm_row);
-}
-
-static void rms_norm_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    rows_run(task, dst, rms_norm_row);
-}
-
-static void l2_norm_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    rows_run(task, dst, l2_norm_row);
-}
-
-ENGINE_CPU_ROWS_OP(norm, engine_scratch_rows, norm_run);
-ENGINE_CPU_ROWS_OP(rms_norm, engine_scratch_rows, rms_norm_run);
-
-ENGINE_CPU_ROWS_OP(l2_norm, engine_scratch_rows, l2_norm_run);
+#define NORM_OP(name)                                                                              \
+    static void name##_run(const struct engine_task *task, struct engine_tensor *dst)              \
+    {                                                                                              \
+        rows_run(task, dst, name##_row);                                                           \
+    }                                                                                              \
+    ENGINE_CPU_ROWS_OP(name, engine_scratch_rows, name##_run);
+NORM_OP(norm)
+NORM_OP(rms_norm)
+NORM_OP(l2_norm)
 
 /* ---- sum_rows ---- */
 
@@ -99,9 +87,7 @@ static void sum_rows_run(const struct engine_task *task, struct engine_tensor *d
 {
     const struct engine_tensor *a = dst->src[0];
     float *buffer = engine_scratch_buffer(task, a->ne[0], 0);
-    int64_t first, last;
-    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
-    for (int64_t r = first; r < last; r++) {
+    for (int64_t r, last = engine_task_rows(task, engine_tensor_rows(dst), &r); r < last; r++) {
         struct engine_piece at = engine_row_at(a, r);
         const float *x = engine_piece_load(task->cpu, a, &at, buffer);
         *engine_piece_out(dst, &at) = task->cpu->vec.sum(at.n, x);

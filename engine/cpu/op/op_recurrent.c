@@ -147,8 +147,8 @@ static void run_units(const struct engine_task *task, struct engine_tensor *dst,
     const int64_t dim = x->ne[0], heads = x->ne[1], slots = dst->src[table]->ne[3];
     const int64_t rows = dst->src[table]->ne[1], per_head = (rows + unit_rows - 1) / unit_rows;
     const int64_t together = rows == 1 ? STEP_HEADS : 1, groups = (heads + together - 1) / together;
-    int64_t first, last;
-    engine_task_rows(task, per_head * groups * dst->src[spans]->ne[1], &first, &last);
+    int64_t first;
+    const int64_t last = engine_task_rows(task, per_head * groups * dst->src[spans]->ne[1], &first);
     for (int64_t unit = first; unit < last; unit++) {
         u.row = unit % per_head * unit_rows;
         u.n_rows = engine_min(unit_rows, rows - u.row);
@@ -222,8 +222,9 @@ static void ssm_conv_run(const struct engine_task *task, struct engine_tensor *d
                           .table = table,
                           .x = dst->src[ENGINE_CONV_X],
                           .taps = dst->src[ENGINE_CONV_TAPS]};
-    int64_t first, last;
-    engine_task_rows(task, per_span * dst->src[ENGINE_CONV_SPANS]->ne[1], &first, &last);
+    int64_t first;
+    const int64_t last =
+        engine_task_rows(task, per_span * dst->src[ENGINE_CONV_SPANS]->ne[1], &first);
     for (int64_t unit = first; unit < last; unit++) {
         u.span = span_at(dst->src[ENGINE_CONV_SPANS], unit / per_span, tokens, table->ne[3]);
         u.first = unit % per_span * UNIT_CHANNELS;

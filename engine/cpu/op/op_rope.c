@@ -61,8 +61,8 @@ static void table_run(const struct engine_task *task, struct engine_tensor *dst)
     double scale = p->freq_scale, magnitude = p->attn_factor;
     bool yarn = p->ext_factor != 0.0f;
     if (yarn) magnitude *= 1.0 + 0.1 * base_log(1.0 / scale);
-    int64_t first, last;
-    engine_task_rows(task, dst->ne[1], &first, &last);
+    int64_t first;
+    const int64_t last = engine_task_rows(task, dst->ne[1], &first);
     for (int i = 0; i < n; i++) {
         double frequency = base_pow((double)p->freq_base, -2.0 * i / p->n_rot);
         double mix = yarn ? yarn_mix(p, i) : 0.0;
@@ -91,10 +91,9 @@ static void rope_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_tensor *table = dst->src[1];
     float *buffer = engine_scratch_buffer(task, dst->ne[0], 0);
-    int64_t n_rot = table->ne[0], n = n_rot / 2, first, last;
+    int64_t n_rot = table->ne[0], n = n_rot / 2;
     bool normal = dst->params.rope.kind == ENGINE_ROPE_NORMAL;
-    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
-    for (int64_t r = first; r < last; r++) {
+    for (int64_t r, last = engine_task_rows(task, engine_tensor_rows(dst), &r); r < last; r++) {
         struct engine_piece at = engine_row_at(dst, r);
         const float *x = engine_piece_load(task->cpu, dst->src[0], &at, buffer);
         const float *angle = (const float *)(const void *)(table->data + at.i2 * table->nb[1]);

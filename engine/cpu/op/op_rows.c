@@ -4,11 +4,11 @@
 
 /* ---- Dividing rows among workers ---- */
 
-void engine_task_rows(const struct engine_task *task, int64_t n, int64_t *first, int64_t *last)
+int64_t engine_task_rows(const struct engine_task *task, int64_t n, int64_t *first)
 {
     int64_t share = n / task->worker->nth, rest = n % task->worker->nth, ith = task->worker->ith;
     *first = share * ith + (ith < rest ? ith : rest);
-    *last = *first + share + (ith < rest ? 1 : 0);
+    return *first + share + (ith < rest ? 1 : 0);
 }
 
 static int64_t pieces_per_row(const struct engine_tensor *t)
@@ -165,9 +165,7 @@ void engine_pieces_map(const struct engine_task *task, struct engine_tensor *dst
                                  int64_t n, const float *x, float *out))
 {
     float *buffer = engine_scratch_buffer(task, ENGINE_PIECE, 0);
-    int64_t first, last;
-    engine_task_rows(task, engine_pieces(dst), &first, &last);
-    for (int64_t p = first; p < last; p++) {
+    for (int64_t p, last = engine_task_rows(task, engine_pieces(dst), &p); p < last; p++) {
         struct engine_piece at = engine_piece_at(dst, p);
         const float *x = engine_piece_load(task->cpu, dst->src[0], &at, buffer);
         f(&task->cpu->vec, &dst->params, at.n, x, engine_piece_out(dst, &at));

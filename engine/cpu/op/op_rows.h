@@ -5,8 +5,7 @@
  * ENGINE_PIECE elements among workers, so that all workers compute parts of one long row; ops that
  * need a whole row at once divide rows. A source of contiguous floats is used in place; any other
  * is gathered or decoded into a buffer in the worker's part of the scratch. */
-#ifndef ENGINE_OP_OP_ROWS_H
-#define ENGINE_OP_OP_ROWS_H
+#pragma once
 
 #include "engine/cpu/cpu_op.h"
 
@@ -47,6 +46,14 @@ void engine_pieces_map(const struct engine_task *task, struct engine_tensor *dst
                        void (*f)(const struct engine_vec *vec, const union engine_params *params,
                                  int64_t n, const float *x, float *out));
 
+/* Defines the row of an op that runs f on pieces. */
+#define ENGINE_CPU_PIECES_OP(name, f)                                                              \
+    static void name##_run(const struct engine_task *task, struct engine_tensor *dst)              \
+    {                                                                                              \
+        engine_pieces_map(task, dst, f);                                                           \
+    }                                                                                              \
+    ENGINE_CPU_ROWS_OP(name, engine_scratch_pieces, name##_run);
+
 /* The scratch size for n_buffers buffers of `floats` floats per worker, and this worker's buffer
  * i. */
 int64_t engine_scratch_bytes(int n_threads, int n_buffers, int64_t floats);
@@ -55,5 +62,3 @@ float *engine_scratch_buffer(const struct engine_task *task, int64_t floats, int
 /* The scratch rules of elementwise ops and of ops that load whole rows of src[0]. */
 int64_t engine_scratch_pieces(const struct engine_tensor *dst, int n_threads);
 int64_t engine_scratch_rows(const struct engine_tensor *dst, int n_threads);
-
-#endif

@@ -32,9 +32,7 @@ static void soft_max_run(const struct engine_task *task, struct engine_tensor *d
     const struct engine_tensor *mask = dst->src[1], *sinks = dst->src[2];
     float *buffer = engine_scratch_buffer(task, dst->ne[0], 0),
           *buffer_mask = engine_scratch_buffer(task, dst->ne[0], 1);
-    int64_t first, last;
-    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
-    for (int64_t r = first; r < last; r++) {
+    for (int64_t r, last = engine_task_rows(task, engine_tensor_rows(dst), &r); r < last; r++) {
         struct engine_piece at = engine_row_at(dst, r);
         const float *x = engine_piece_load(e, dst->src[0], &at, buffer);
         float *s = engine_piece_out(dst, &at), sink;

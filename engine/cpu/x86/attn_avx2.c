@@ -84,19 +84,16 @@ TARGET static float row_avx2(int64_t d, const float *x, enum engine_attn_kind ki
 TARGET INLINE void transpose8(__m256i *v)
 {
     __m256i a[8], b[8];
-    UNROLL
-    for (int i = 0; i < 4; i++) {
+    EACH (i, 4) {
         a[2 * i] = _mm256_unpacklo_epi32(v[2 * i], v[2 * i + 1]);
         a[2 * i + 1] = _mm256_unpackhi_epi32(v[2 * i], v[2 * i + 1]);
     }
-    UNROLL
-    for (int i = 0; i < 4; i++) {
+    EACH (i, 4) {
         const int at = i / 2 * 4 + i % 2;
         b[2 * i] = _mm256_unpacklo_epi64(a[at], a[at + 2]);
         b[2 * i + 1] = _mm256_unpackhi_epi64(a[at], a[at + 2]);
     }
-    UNROLL
-    for (int c = 0; c < 4; c++) {
+    EACH (c, 4) {
         v[c] = _mm256_permute2x128_si256(b[c], b[4 + c], 0x20);
         v[4 + c] = _mm256_permute2x128_si256(b[c], b[4 + c], 0x31);
     }
@@ -115,12 +112,9 @@ TARGET static void keys_avx2(int64_t d, const float *x, int64_t pad, char *group
     for (int first = 0; first < GROUP; first += 8) {
         for (int64_t i = 0; i < d; i += 16) {
             __m256i v[8];
-            UNROLL
-            for (int r = 0; r < 8; r++)
-                v[r] = codes16(x + (first + r) * pad + i, factor[first + r]);
+            EACH (r, 8) v[r] = codes16(x + (first + r) * pad + i, factor[first + r]);
             transpose8(v);
-            UNROLL
-            for (int j = 0; j < 8; j++)
+            EACH (j, 8)
                 _mm256_storeu_si256((__m256i *)(codes + ((i / 2 + j) * GROUP + first) * 2), v[j]);
         }
     }
@@ -159,31 +153,25 @@ TARGET INLINE void scores_tile(int64_t d, const char *group, const float *offset
     for (int64_t first = 0; first < n_pairs; first += PAIRS) {
         const int64_t end = first + PAIRS < n_pairs ? first + PAIRS : n_pairs;
         __m256i sum[ENGINE_ATTN_ROWS][2];
-        UNROLL
-        for (int r = 0; r < nr; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
+        EACH (r, nr) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
         for (int64_t i = first; i < end; i++) {
             __m256i low = load(keys + i * 2 * GROUP), high = load(keys + i * 2 * GROUP + GROUP);
             if (prefetch) engine_attn_prefetch_step(tile, prefetch, 1);
-            UNROLL
-            for (int r = 0; r < nr; r++) mad_pairs(sum[r], low, high, tile->query[r] + 2 * i);
+            EACH (r, nr) mad_pairs(sum[r], low, high, tile->query[r] + 2 * i);
         }
         __m256 s[2 * ENGINE_ATTN_ROWS];
-        UNROLL
-        for (int i = 0; i < 2 * nr; i++) s[i] = _mm256_cvtepi32_ps(sum[i / 2][i % 2]);
+        EACH (i, 2 * nr) s[i] = _mm256_cvtepi32_ps(sum[i / 2][i % 2]);
         if (first) {
-            UNROLL
-            for (int i = 0; i < 2 * nr; i++)
+            EACH (i, 2 * nr)
                 s[i] = _mm256_add_ps(_mm256_loadu_ps(tile->t[i / 2] + at + i % 2 * 8), s[i]);
         }
         if (end == n_pairs) {
-            UNROLL
-            for (int i = 0; i < 2 * nr; i++)
+            EACH (i, 2 * nr)
                 s[i] = _mm256_fmadd_ps(_mm256_mul_ps(s[i], _mm256_loadu_ps(key_scale + i % 2 * 8)),
                                        _mm256_set1_ps(tile->query_scale[i / 2]),
                                        _mm256_loadu_ps(offset + at + i % 2 * 8));
         }
-        UNROLL
-        for (int i = 0; i < 2 * nr; i++) _mm256_storeu_ps(tile->t[i / 2] + at + i % 2 * 8, s[i]);
+        EACH (i, 2 * nr) _mm256_storeu_ps(tile->t[i / 2] + at + i % 2 * 8, s[i]);
     }
 }
 
@@ -248,12 +236,10 @@ TARGET INLINE float largest8(__m256 v)
 TARGET INLINE __m256 largest_of_each(const __m256 *v)
 {
     __m256 a[4], b[2];
-    UNROLL
-    for (int i = 0; i < 4; i++)
+    EACH (i, 4)
         a[i] = _mm256_max_ps(_mm256_unpacklo_ps(v[2 * i], v[2 * i + 1]),
                              _mm256_unpackhi_ps(v[2 * i], v[2 * i + 1]));
-    UNROLL
-    for (int i = 0; i < 2; i++) {
+    EACH (i, 2) {
         const __m256d even = _mm256_castps_pd(a[2 * i]), odd = _mm256_castps_pd(a[2 * i + 1]);
         b[i] = _mm256_max_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(even, odd)),
                              _mm256_castpd_ps(_mm256_unpackhi_pd(even, odd)));
@@ -314,8 +300,7 @@ TARGET INLINE void sub_weights(struct engine_attn_tile *tile, int64_t r, int64_t
     __m256 lane[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     for (int64_t j = SUB * s; j < SUB * (s + 1); j += 16) {
         __m256i code[2];
-        UNROLL
-        for (int i = 0; i < 2; i++) {
+        EACH (i, 2) {
             __m256 w = weights8(tile->t[r] + j + 8 * i, min_t, shift);
             __m256 factor = _mm256_loadu_ps(inverse + j + 8 * i);
             if (!all) {
@@ -329,8 +314,7 @@ TARGET INLINE void sub_weights(struct engine_attn_tile *tile, int64_t r, int64_t
         const __m256i both = _mm256_packus_epi32(code[0], code[1]);
         _mm256_storeu_si256((__m256i *)(tile->codes[r] + j), _mm256_permute4x64_epi64(both, 0xd8));
     }
-    UNROLL
-    for (int i = 0; i < 2; i++) total[i] = _mm256_fmadd_ps(lane[i], scale, total[i]);
+    EACH (i, 2) total[i] = _mm256_fmadd_ps(lane[i], scale, total[i]);
 }
 
 TARGET INLINE void row_weights(struct engine_attn_tile *tile, int64_t r, int64_t first, int64_t end,
@@ -373,8 +357,7 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
 {
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attn_value_bytes(dv);
     __m256 total[ENGINE_ATTN_ROWS][2];
-    UNROLL
-    for (int r = 0; r < nr; r++) {
+    EACH (r, nr) {
         __m256 from[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
         memcpy(from, o[r] + at, (size_t)n * sizeof **o);
         total[r][0] = from[0];
@@ -383,27 +366,22 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
     values += 2 * bytes * first;
     for (int64_t s = first; s < end; s++, values += 2 * bytes) {
         __m256i sum[ENGINE_ATTN_ROWS][2];
-        UNROLL
-        for (int r = 0; r < nr; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
+        EACH (r, nr) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
         for (int g = 0; g < SUB / GROUP; g++) {
             const int16_t *v = engine_attn_codes(values + g * bytes) + 2 * at;
             for (int i = 0; i < GROUP; i += 2, v += 2 * pad) {
                 if (prefetch) engine_attn_prefetch_step(tile, prefetch, 1);
                 __m256i low = load(v), high = load(v + 16);
-                UNROLL
-                for (int r = 0; r < nr; r++)
-                    mad_pairs(sum[r], low, high, tile->codes[r] + SUB * s + GROUP * g + i);
+                EACH (r, nr) mad_pairs(sum[r], low, high, tile->codes[r] + SUB * s + GROUP * g + i);
             }
         }
-        UNROLL
-        for (int i = 0; i < 2 * nr; i++) {
+        EACH (i, 2 * nr) {
             __m256 *to = &total[i / 2][i % 2];
             const __m256 scale = _mm256_set1_ps(tile->scale[i / 2][s]);
             *to = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[i / 2][i % 2]), scale, *to);
         }
     }
-    UNROLL
-    for (int r = 0; r < nr; r++) {
+    EACH (r, nr) {
         if (n == 16) {
             _mm256_storeu_ps(o[r] + at, total[r][0]);
             _mm256_storeu_ps(o[r] + at + 8, total[r][1]);

@@ -77,16 +77,13 @@ TARGET INLINE __m512i codes16(__m512 x, __m512 factor)
 TARGET INLINE __m512i reduce16(const __m512i *v)
 {
     __m512i a[8], b[4], e[2];
-    UNROLL
-    for (int i = 0; i < 8; i++)
+    EACH (i, 8)
         a[i] = _mm512_max_epi32(_mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]),
                                 _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
-    UNROLL
-    for (int i = 0; i < 4; i++)
+    EACH (i, 4)
         b[i] = _mm512_max_epi32(_mm512_unpacklo_epi64(a[2 * i], a[2 * i + 1]),
                                 _mm512_unpackhi_epi64(a[2 * i], a[2 * i + 1]));
-    UNROLL
-    for (int i = 0; i < 2; i++)
+    EACH (i, 2)
         e[i] = _mm512_max_epi32(_mm512_shuffle_i32x4(b[2 * i], b[2 * i + 1], 0x88),
                                 _mm512_shuffle_i32x4(b[2 * i], b[2 * i + 1], 0xdd));
     return _mm512_max_epi32(_mm512_shuffle_i32x4(e[0], e[1], 0x88),
@@ -106,8 +103,7 @@ TARGET INLINE __m512i row_largest(int64_t n, const float *x)
 TARGET INLINE __m512i group_largest(int64_t n, const float *x, int64_t pad)
 {
     __m512i largest[GROUP];
-    UNROLL
-    for (int r = 0; r < GROUP; r++) largest[r] = row_largest(n, x + r * pad);
+    EACH (r, GROUP) largest[r] = row_largest(n, x + r * pad);
     return reduce16(largest);
 }
 
@@ -130,20 +126,17 @@ TARGET static float row_avx512(int64_t d, const float *x, enum engine_attn_kind 
 TARGET INLINE void transpose16(__m512i *v)
 {
     __m512i a[16], b[16];
-    UNROLL
-    for (int i = 0; i < 8; i++) {
+    EACH (i, 8) {
         a[2 * i] = _mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]);
         a[2 * i + 1] = _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]);
     }
-    UNROLL
-    for (int i = 0; i < 8; i++) { /* two of every four columns of rows from 4 * (i / 2) on */
+    EACH (i, 8) { /* two of every four columns of rows from 4 * (i / 2) on */
         const int at = i / 2 * 4 + i % 2;
         b[2 * i] = _mm512_unpacklo_epi64(a[at], a[at + 2]);
         b[2 * i + 1] = _mm512_unpackhi_epi64(a[at], a[at + 2]);
     }
     /* b[4 * i + c]: 128-bit lane l has column 4 * l + c of rows 4 * i .. 4 * i + 3 */
-    UNROLL
-    for (int c = 0; c < 4; c++) {
+    EACH (c, 4) {
         __m512i low01 = _mm512_shuffle_i32x4(b[c], b[4 + c], 0x88);
         __m512i high01 = _mm512_shuffle_i32x4(b[c], b[4 + c], 0xdd);
         __m512i low23 = _mm512_shuffle_i32x4(b[8 + c], b[12 + c], 0x88);
@@ -176,12 +169,9 @@ TARGET static void keys_avx512(int64_t d, const float *x, int64_t pad, char *gro
     const __mmask16 zero = _mm512_cmp_ps_mask(factors, _mm512_setzero_ps(), _CMP_EQ_OQ);
     for (int64_t i = 0; i < d; i += 32) {
         __m512i v[GROUP];
-        UNROLL
-        for (int r = 0; r < GROUP; r++)
-            v[r] = pairs_of(d, x + r * pad, i, _mm512_set1_ps(factor[r]));
+        EACH (r, GROUP) v[r] = pairs_of(d, x + r * pad, i, _mm512_set1_ps(factor[r]));
         transpose16(v);
-        UNROLL
-        for (int j = 0; j < GROUP; j++) {
+        EACH (j, GROUP) {
             const int64_t pair = i / 2 + j / 4 * 2 + j % 2 + (j % 4 < 2 ? 0 : 8);
             if (pair < n_pairs)
                 _mm512_storeu_si512(engine_attn_codes(group) + pair * 2 * GROUP,
@@ -219,12 +209,10 @@ TARGET INLINE void put_scores(const char *group, int64_t bytes, const float *off
                               __m512i sum[ENGINE_ATTN_ROWS][4], int nr, int ng, bool is_first,
                               bool is_last)
 {
-    UNROLL
-    for (int g = 0; g < ng; g++) {
+    EACH (g, ng) {
         const __m512 scale = _mm512_loadu_ps(engine_attn_scales(group + g * bytes));
         const __m512 add = _mm512_loadu_ps(offset + at + GROUP * g);
-        UNROLL
-        for (int r = 0; r < nr; r++) {
+        EACH (r, nr) {
             float *to = tile->t[r] + at + GROUP * g;
             __m512 s = _mm512_cvtepi32_ps(sum[r][g]);
             if (!is_first) s = _mm512_add_ps(_mm512_load_ps(to), s);
@@ -242,27 +230,22 @@ TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes
                                struct engine_attn_prefetch *prefetch, int nr, int ng)
 {
     const int16_t *keys = engine_attn_codes(group), *query[ENGINE_ATTN_ROWS];
-    UNROLL
-    for (int r = 0; r < nr; r++) query[r] = tile->query[r];
+    EACH (r, nr) query[r] = tile->query[r];
     for (int64_t first = 0; first < n_pairs; first += PAIRS) {
         const int64_t end = first + PAIRS < n_pairs ? first + PAIRS : n_pairs;
         __m512i sum[ENGINE_ATTN_ROWS][4];
-        UNROLL
-        for (int r = 0; r < nr; r++) UNROLL
-        for (int g = 0; g < ng; g++) sum[r][g] = _mm512_setzero_si512();
+        EACH (r, nr)
+            EACH (g, ng) sum[r][g] = _mm512_setzero_si512();
         for (int64_t i = first; i < end; i++) {
             __m512i k[4];
             if (prefetch && !tile->to_l1) engine_attn_prefetch_step(tile, prefetch, ng);
-            UNROLL
-            for (int g = 0; g < ng; g++) {
+            EACH (g, ng) {
                 k[g] = _mm512_loadu_si512(keys + g * (bytes / 2) + i * 2 * GROUP);
                 if (prefetch && tile->to_l1) engine_attn_prefetch_step(tile, prefetch, 1);
             }
-            UNROLL
-            for (int r = 0; r < nr; r++) {
+            EACH (r, nr) {
                 __m512i q = broadcast_pair(query[r] + 2 * i);
-                UNROLL
-                for (int g = 0; g < ng; g++) mad_pairs(&sum[r][g], k[g], q);
+                EACH (g, ng) mad_pairs(&sum[r][g], k[g], q);
             }
         }
         if (first == 0 && end == n_pairs)
@@ -340,18 +323,15 @@ TARGET INLINE __mmask16 range_mask(const struct engine_attn_tile *tile, int64_t 
 TARGET INLINE __m512 largest16(const __m512 *v)
 {
     __m512 a[8], b[4], e[2];
-    UNROLL
-    for (int i = 0; i < 8; i++)
+    EACH (i, 8)
         a[i] = _mm512_max_ps(_mm512_unpacklo_ps(v[2 * i], v[2 * i + 1]),
                              _mm512_unpackhi_ps(v[2 * i], v[2 * i + 1]));
-    UNROLL
-    for (int i = 0; i < 4; i++) {
+    EACH (i, 4) {
         const __m512d x = _mm512_castps_pd(a[2 * i]), y = _mm512_castps_pd(a[2 * i + 1]);
         b[i] = _mm512_max_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)),
                              _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
     }
-    UNROLL
-    for (int i = 0; i < 2; i++)
+    EACH (i, 2)
         e[i] = _mm512_max_ps(_mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0x88),
                              _mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0xdd));
     return _mm512_max_ps(_mm512_shuffle_f32x4(e[0], e[1], 0x88),
@@ -364,8 +344,7 @@ TARGET INLINE __m512 largest_of(const struct engine_attn_tile *tile, int64_t r, 
                                 int64_t end, bool all)
 {
     __m512 v[2 * ENGINE_ATTN_SUBS];
-    UNROLL
-    for (int i = 0; i < 2 * ENGINE_ATTN_SUBS; i++) {
+    EACH (i, 2 * ENGINE_ATTN_SUBS) {
         const int64_t row = r + 1 < tile->n_rows ? r + i / ENGINE_ATTN_SUBS : r;
         const int64_t s = i % ENGINE_ATTN_SUBS;
         v[i] = _mm512_set1_ps(-ENGINE_ATTN_LIMIT);
@@ -414,53 +393,38 @@ TARGET INLINE __m512 sub_weights(struct engine_attn_tile *tile, int64_t r,
 {
     static const float powers[] = ENGINE_ATTN_POWERS;
     const int64_t at = SUB * s;
-    UNROLL
-    for (int i = 0; i < n; i++) engine_attn_weights_prefetch(tile, r, s + i);
+    EACH (i, n) engine_attn_weights_prefetch(tile, r, s + i);
     __m512 x[4], step[4], rest[4], w[4], lane[2];
-    UNROLL
-    for (int i = 0; i < 2 * n; i++) {
+    EACH (i, 2 * n) {
         x[i] = _mm512_loadu_ps(tile->t[r] + at + 16 * i);
         if (!all) /* any number */
             x[i] = _mm512_maskz_mov_ps(range_mask(tile, r, at + 16 * i), x[i]);
     }
-    UNROLL
-    for (int i = 0; i < 2 * n; i++)
-        x[i] = _mm512_max_ps(_mm512_set1_ps(exponents->min_t[r][s + i / 2]), x[i]);
-    UNROLL
-    for (int i = 0; i < 2 * n; i++)
-        step[i] = _mm512_add_ps(x[i], _mm512_set1_ps(exponents->shift[r][s + i / 2]));
-    UNROLL
-    for (int i = 0; i < 2 * n; i++)
+    EACH (i, 2 * n) x[i] = _mm512_max_ps(_mm512_set1_ps(exponents->min_t[r][s + i / 2]), x[i]);
+    EACH (i, 2 * n) step[i] = _mm512_add_ps(x[i], _mm512_set1_ps(exponents->shift[r][s + i / 2]));
+    EACH (i, 2 * n)
         rest[i] = _mm512_sub_ps(step[i], _mm512_set1_ps(exponents->shift[r][s + i / 2]));
+    EACH (i, 2 * n) rest[i] = _mm512_sub_ps(x[i], rest[i]);
+    EACH (i, 2 * n) w[i] = _mm512_set1_ps(powers[0]);
     UNROLL
-    for (int i = 0; i < 2 * n; i++) rest[i] = _mm512_sub_ps(x[i], rest[i]);
-    UNROLL
-    for (int i = 0; i < 2 * n; i++) w[i] = _mm512_set1_ps(powers[0]);
-    UNROLL
-    for (int k = 1; k < 5; k++) UNROLL
-    for (int i = 0; i < 2 * n; i++)
-        w[i] = _mm512_fmadd_ps(w[i], rest[i], _mm512_set1_ps(powers[k]));
-    UNROLL
-    for (int i = 0; i < 2 * n; i++) {
+    for (int k = 1; k < 5; k++)
+        EACH (i, 2 * n) w[i] = _mm512_fmadd_ps(w[i], rest[i], _mm512_set1_ps(powers[k]));
+    EACH (i, 2 * n) {
         const __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(step[i]), 23);
         w[i] = _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(w[i]), exponent));
         if (!all) w[i] = _mm512_maskz_mov_ps(range_mask(tile, r, at + 16 * i), w[i]);
     }
-    UNROLL
-    for (int i = 0; i < 2 * n; i++) {
+    EACH (i, 2 * n) {
         const __m512i code = _mm512_cvtps_epi32(w[i]); /* 2^31 for NaN */
         _mm256_storeu_si256((__m256i *)(tile->codes[r] + at + 16 * i), _mm512_cvtepi32_epi16(code));
     }
-    UNROLL
-    for (int i = 0; i < 2 * n; i++) {
+    EACH (i, 2 * n) {
         const __mmask16 in_range = all ? 0xffff : range_mask(tile, r, at + 16 * i);
         const __m512 factor = _mm512_maskz_loadu_ps(in_range, inverse + at + 16 * i);
         lane[i / 2] =
             i % 2 ? _mm512_fmadd_ps(w[i], factor, lane[i / 2]) : _mm512_mul_ps(w[i], factor);
     }
-    UNROLL
-    for (int i = 0; i < n; i++)
-        total = _mm512_fmadd_ps(lane[i], _mm512_set1_ps(tile->scale[r][s + i]), total);
+    EACH (i, n) total = _mm512_fmadd_ps(lane[i], _mm512_set1_ps(tile->scale[r][s + i]), total);
     return total;
 }
 
@@ -517,43 +481,36 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
 {
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attn_value_bytes(dv);
     __m512 total[ENGINE_ATTN_ROWS][4];
-    UNROLL
-    for (int r = 0; r < nr; r++) UNROLL
-    for (int d = 0; d < nv; d++)
-        total[r][d] = _mm512_maskz_loadu_ps(d + 1 < nv ? 0xffff : last, o[r] + at + 16 * d);
+    EACH (r, nr)
+        EACH (d, nv)
+            total[r][d] = _mm512_maskz_loadu_ps(d + 1 < nv ? 0xffff : last, o[r] + at + 16 * d);
     values += 2 * bytes * first;
     for (int64_t s = first; s < end; s++, values += 2 * bytes) {
         __m512i sum[ENGINE_ATTN_ROWS][4];
-        UNROLL
-        for (int r = 0; r < nr; r++) UNROLL
-        for (int d = 0; d < nv; d++) sum[r][d] = _mm512_setzero_si512();
+        EACH (r, nr)
+            EACH (d, nv) sum[r][d] = _mm512_setzero_si512();
         for (int i = 0; i < SUB; i += 2) {
             const char *group = values + i / GROUP * bytes;
             const int16_t *v = engine_attn_codes(group) + 2 * at + i % GROUP * pad;
             __m512i row[4];
             if (prefetch && !tile->to_l1) engine_attn_prefetch_step(tile, prefetch, nv);
-            UNROLL
-            for (int d = 0; d < nv; d++) {
+            EACH (d, nv) {
                 row[d] = _mm512_loadu_si512(v + 32 * d);
                 if (prefetch && tile->to_l1) engine_attn_prefetch_step(tile, prefetch, 1);
             }
-            UNROLL
-            for (int r = 0; r < nr; r++) {
+            EACH (r, nr) {
                 __m512i w = broadcast_pair(tile->codes[r] + SUB * s + i);
-                UNROLL
-                for (int d = 0; d < nv; d++) mad_pairs(&sum[r][d], row[d], w);
+                EACH (d, nv) mad_pairs(&sum[r][d], row[d], w);
             }
         }
-        UNROLL
-        for (int r = 0; r < nr; r++) UNROLL
-        for (int d = 0; d < nv; d++)
-            total[r][d] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r][d]),
-                                          _mm512_set1_ps(tile->scale[r][s]), total[r][d]);
+        EACH (r, nr)
+            EACH (d, nv)
+                total[r][d] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r][d]),
+                                              _mm512_set1_ps(tile->scale[r][s]), total[r][d]);
     }
-    UNROLL
-    for (int r = 0; r < nr; r++) UNROLL
-    for (int d = 0; d < nv; d++)
-        _mm512_mask_storeu_ps(o[r] + at + 16 * d, d + 1 < nv ? 0xffff : last, total[r][d]);
+    EACH (r, nr)
+        EACH (d, nv)
+            _mm512_mask_storeu_ps(o[r] + at + 16 * d, d + 1 < nv ? 0xffff : last, total[r][d]);
 }
 
 TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char *values,

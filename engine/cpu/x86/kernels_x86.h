@@ -1,6 +1,5 @@
 /* engine/cpu/x86/kernels_x86.h: what the files of this folder export to each other. */
-#ifndef ENGINE_CPU_X86_KERNELS_X86_H
-#define ENGINE_CPU_X86_KERNELS_X86_H
+#pragma once
 
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/roofline.h"
@@ -33,5 +32,3 @@ extern const struct engine_tile engine_tile_avxvnni;
 extern const struct engine_tile engine_tile_avx512;
 extern const struct engine_tile engine_tile_avx512bf16;
 extern const struct engine_tile engine_tile_amx;
-
-#endif

@@ -111,35 +111,18 @@ VEC_FN void v_store_pairs(float *p, v16 a, v16 b)
 
 /* ---- Arithmetic ---- */
 
-VEC_FN v16 v_add(v16 a, v16 b)
-{
-    return (v16){_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};
-}
-
-VEC_FN v16 v_sub(v16 a, v16 b)
-{
-    return (v16){_mm256_sub_ps(a.low, b.low), _mm256_sub_ps(a.high, b.high)};
-}
-
-VEC_FN v16 v_mul(v16 a, v16 b)
-{
-    return (v16){_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)};
-}
-
-VEC_FN v16 v_div(v16 a, v16 b)
-{
-    return (v16){_mm256_div_ps(a.low, b.low), _mm256_div_ps(a.high, b.high)};
-}
-
-VEC_FN v16 v_max(v16 a, v16 b)
-{
-    return (v16){_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)};
-}
-
-VEC_FN v16 v_min(v16 a, v16 b)
-{
-    return (v16){_mm256_min_ps(a.low, b.low), _mm256_min_ps(a.high, b.high)};
-}
+#define V_BINARY(name)                                                                             \
+    VEC_FN v16 v_##name(v16 a, v16 b)                                                              \
+    {                                                                                              \
+        return (v16){_mm256_##name##_ps(a.low, b.low), _mm256_##name##_ps(a.high, b.high)};        \
+    }
+V_BINARY(add)
+V_BINARY(sub)
+V_BINARY(mul)
+V_BINARY(div)
+V_BINARY(max)
+V_BINARY(min)
+V_BINARY(or)
 
 VEC_FN v16 v_sqrt(v16 a)
 {
@@ -175,11 +158,6 @@ VEC_FN v16 v_xor_bits(v16 a, uint32_t bits)
 {
     const __m256 b = _mm256_castsi256_ps(_mm256_set1_epi32((int)bits));
     return (v16){_mm256_xor_ps(a.low, b), _mm256_xor_ps(a.high, b)};
-}
-
-VEC_FN v16 v_or(v16 a, v16 b)
-{
-    return (v16){_mm256_or_ps(a.low, b.low), _mm256_or_ps(a.high, b.high)};
 }
 
 VEC_FN v16 v_add_bits(v16 a, v16 b)

@@ -83,35 +83,17 @@ VEC_FN void v_store_pairs(float *p, v16 a, v16 b)
 
 /* ---- Arithmetic ---- */
 
-VEC_FN v16 v_add(v16 a, v16 b)
-{
-    return _mm512_add_ps(a, b);
-}
-
-VEC_FN v16 v_sub(v16 a, v16 b)
-{
-    return _mm512_sub_ps(a, b);
-}
-
-VEC_FN v16 v_mul(v16 a, v16 b)
-{
-    return _mm512_mul_ps(a, b);
-}
-
-VEC_FN v16 v_div(v16 a, v16 b)
-{
-    return _mm512_div_ps(a, b);
-}
-
-VEC_FN v16 v_max(v16 a, v16 b)
-{
-    return _mm512_max_ps(a, b);
-}
-
-VEC_FN v16 v_min(v16 a, v16 b)
-{
-    return _mm512_min_ps(a, b);
-}
+#define V_BINARY(name)                                                                             \
+    VEC_FN v16 v_##name(v16 a, v16 b)                                                              \
+    {                                                                                              \
+        return _mm512_##name##_ps(a, b);                                                           \
+    }
+V_BINARY(add)
+V_BINARY(sub)
+V_BINARY(mul)
+V_BINARY(div)
+V_BINARY(max)
+V_BINARY(min)
 
 VEC_FN v16 v_sqrt(v16 a)
 {

@@ -1,7 +1,6 @@
 /* engine/gpu/device/gpu_element.h: device code: elements of tensors, and the elementwise functions:
  * engine/cpu/isa/vec_math.inc with vectors of one element. */
-#ifndef ENGINE_GPU_DEVICE_GPU_ELEMENT_H
-#define ENGINE_GPU_DEVICE_GPU_ELEMENT_H
+#pragma once
 
 #include "engine/gpu/device/gpu_ops.h"
 #include "quant/gpu/dialect.h"
@@ -147,5 +146,3 @@ static inline float gpu_exp_row(float *x, int64_t n, float m)
     }
     return gpu_sum_tree(sum);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* engine/gpu/device/gpu_keys.h: device code: scores of cached keys, for attention and the choice of
  * keys. The arithmetic is that of engine/cpu/isa/attn_terms.h, inlined. */
-#ifndef ENGINE_GPU_DEVICE_GPU_KEYS_H
-#define ENGINE_GPU_DEVICE_GPU_KEYS_H
+#pragma once
 
 #include "engine/cpu/isa/attn_terms.h"
 #include "engine/gpu/device/gpu_element.h"
@@ -74,5 +73,3 @@ QUANT_INLINE float gpu_float_score(int64_t d, const float *key, const float *que
     }
     return lane[0];
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* engine/gpu/device/gpu_ops.h: the kernels of ops for GPUs, and their arguments. Device code and
  * the host (engine/gpu/) share this header. Each kernel gives the bits of the processor's op; the
  * arithmetic is stated there (engine/cpu/op/, engine/cpu/attention/). */
-#ifndef ENGINE_GPU_DEVICE_GPU_OPS_H
-#define ENGINE_GPU_DEVICE_GPU_OPS_H
+#pragma once
 
 #include "engine/op_params.h"
 #include "quant/gpu/gpu_quant.h"
@@ -245,5 +244,3 @@ static inline int64_t engine_gpu_choose_bytes(int64_t n_experts, int64_t n_group
 {
     return (n_experts + n_groups) * (int64_t)sizeof(float);
 }
-
-#endif

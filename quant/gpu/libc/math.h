@@ -1,7 +1,6 @@
 /* quant/gpu/libc/math.h: takes the place of the C library's header when a GPU's code is compiled:
  * the functions that this code inlines from quant/. */
-#ifndef QUANT_GPU_LIBC_MATH_H
-#define QUANT_GPU_LIBC_MATH_H
+#pragma once
 
 #define fmaf      __builtin_fmaf
 #define fabsf     __builtin_fabsf
@@ -12,5 +11,3 @@
 #define ceilf     __builtin_ceilf
 #define isnan     __builtin_isnan
 #define INFINITY  __builtin_inff()
-
-#endif
