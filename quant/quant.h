@@ -268,6 +268,7 @@ struct quant_rows {
 struct quant_columns {
     int64_t k, n_rows;
     const void *data;
+    bool to_l1; /* struct cpu_prefetch */
 };
 
 struct quant_search; /* private to quant/: how a level searches the scales of an encoder */

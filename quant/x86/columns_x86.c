@@ -4,7 +4,7 @@
  * Blocks: 64 rows (Q8_0: 32) at a time, the columns with a code in pairs, sums in registers. The
  * columns of a later block are prefetched, because they are too short for hardware prefetchers: a
  * line of each along with the rows that it has, because the processor drops prefetches of a burst.
- */
+ * Zen 5 drops most of those to L2, whose pages have no cached translation, but none to L1. */
 #include "quant/columns.h"
 #include "quant/stream.h"
 #include "quant/x86/types_x86.h"
@@ -49,16 +49,24 @@ QUANT_INLINE void find_pairs(uint32_t mask, const uint8_t *at, int64_t column, c
     }
 }
 
+QUANT_INLINE void prefetch(bool to_l1, const uint8_t *at, int64_t bytes)
+{
+    if (to_l1)
+        quant_prefetch_to_l1((const char *)at, (size_t)bytes);
+    else
+        quant_prefetch((const char *)at, (size_t)bytes);
+}
+
 /* Prefetches `bytes` of the block's columns, and n scales. */
-QUANT_INLINE void prefetch_block(const struct block *b, int64_t from, int64_t bytes, int64_t first,
-                                 int64_t n)
+QUANT_INLINE void prefetch_block(const struct block *b, bool to_l1, int64_t from, int64_t bytes,
+                                 int64_t first, int64_t n)
 {
     if (b->n == 0) return;
     for (int i = 0; i < b->n; i++) {
-        quant_prefetch((const char *)b->pair[i].a + from, (size_t)bytes);
-        quant_prefetch((const char *)b->pair[i].b + from, (size_t)bytes);
+        prefetch(to_l1, b->pair[i].a + from, bytes);
+        prefetch(to_l1, b->pair[i].b + from, bytes);
     }
-    quant_prefetch((const char *)b->scales + 2 * first, (size_t)(2 * n));
+    prefetch(to_l1, b->scales + 2 * first, 2 * n);
 }
 
 /* Adds the contribution of a block to 8 results. */
@@ -153,14 +161,15 @@ CPU_TARGET_AVX2 QUANT_INLINE void blocks_avx2(enum quant_id id, const struct qua
         if (b < 0) continue;
         const struct block *block = &ring[b % RING];
         if (block->n == 0 && !isnan(a->d[b])) {
-            prefetch_block(next, first * column / c->n_rows, n * column / c->n_rows, first, n);
+            prefetch_block(next, c->to_l1, first * column / c->n_rows, n * column / c->n_rows,
+                           first, n);
             continue;
         }
         const __m256 d_a = _mm256_set1_ps(a->d[b]);
         const __m256i less = _mm256_set1_epi16((short)(8 * a->sum[b]));
         for (int64_t i = 0; i < n; i += id == QUANT_Q4_0 ? 64 : 32) {
             if (i % rows_per_line == 0)
-                prefetch_block(next, (first + i) * column / c->n_rows, 64, first + i,
+                prefetch_block(next, c->to_l1, (first + i) * column / c->n_rows, 64, first + i,
                                rows_per_line);
             if (id == QUANT_Q4_0)
                 q4_0_rows_avx2(block, first + i, less, d_a, out + i);

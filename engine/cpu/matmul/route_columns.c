@@ -58,7 +58,8 @@ static void multiply(const struct engine_matmul_run *run, const struct engine_ma
 {
     const struct engine_tensor *w = run->p->w[0], *copy = run->p->columns;
     const struct quant_columns columns = {run->p->k, w->ne[1],
-                                          copy->data + gemm->batch2 * copy->nb[1]};
+                                          copy->data + gemm->batch2 * copy->nb[1],
+                                          run->task->cpu->quant.prefetch.to_l1};
     for (int64_t c = 0; c < gemm->n; c++) {
         const struct engine_matmul_column *column = &run->columns[gemm->first + c];
         const struct quant_act a = column_of(run, column->x_row);
