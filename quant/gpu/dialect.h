@@ -23,6 +23,9 @@
 
 enum { GPU_WARP = 32 };
 
+/* i = 0 .. n - 1, fully unrolled. */
+#define GPU_EACH(i, n) GPU_UNROLL for (int i = 0; i < (n); i++)
+
 #if defined(__NVPTX__)
 
 #define GPU_UNROLL _Pragma("unroll")

@@ -52,16 +52,14 @@ QUANT_INLINE void read_column_part(const struct staged *type, const struct quant
                   second = SUPER_LEN * b + second_of_part(type->super, part);
     read_column(a, first, 8, c->x);
     read_column(a, second, 8, c->x + 8);
-    GPU_UNROLL
-    for (int s = 0; s < 4; s++) c->sum[s] = a->sum[(s < 2 ? first : second) / 16 + s % 2];
+    GPU_EACH (s, 4) c->sum[s] = a->sum[(s < 2 ? first : second) / 16 + s % 2];
 }
 
 /* The product of four words with those of the column. */
 QUANT_INLINE int dot_words(bool is_signed, const uint32_t *code, const uint32_t *x)
 {
     int sum = 0;
-    GPU_UNROLL
-    for (int j = 0; j < 4; j++)
+    GPU_EACH (j, 4)
         sum = is_signed ? gpu_dot4_signed(code[j], x[j], sum) : gpu_dot4(code[j], x[j], sum);
     return sum;
 }
@@ -88,8 +86,7 @@ QUANT_INLINE struct sums sums_of_part(const struct super_type *type, bool is_ali
     struct super_part w;
     int products[4];
     type->part(at, part, is_aligned, &w);
-    GPU_UNROLL
-    for (int s = 0; s < 4; s++) {
+    GPU_EACH (s, 4) {
         products[s] = dot_words(is_signed, w.code + 4 * s, c->x + 4 * s);
         if (!is_signed) products[s] -= type->offset * c->sum[s];
     }
@@ -100,8 +97,7 @@ QUANT_INLINE struct sums sums_of_part(const struct super_type *type, bool is_ali
             sums.minima = w.min[0] * (c->sum[0] + c->sum[1]) + w.min[1] * (c->sum[2] + c->sum[3]);
         return sums;
     }
-    GPU_UNROLL
-    for (int s = 0; s < 4; s++) {
+    GPU_EACH (s, 4) {
         sums.products += w.scale[s] * products[s];
         if (form->has_min) sums.minima += w.min[s] * c->sum[s];
     }
@@ -170,8 +166,7 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
     const int block = gpu_lane() / lanes, lane_part = gpu_lane() % lanes;
     float acc = of.w ? 0.0f : quant_float_of(0x7fc00000);
     const uint8_t *w[ROWS];
-    GPU_UNROLL
-    for (int r = 0; r < ROWS; r++)
+    GPU_EACH (r, ROWS)
         w[r] = of.w + (first + r < rows.n_rows ? first + r : rows.n_rows - 1) * p->row_bytes;
     for (int b_round = 0; of.w && b_round < n_blocks; b_round += per_round) {
         const int b_step = b_round + gpu_warp() * per_step, n_left = n_blocks - b_step;
@@ -179,8 +174,7 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
         float *to = terms + gpu_warp() * per_step + block;
         const uint8_t *at[ROWS];
         int products[ROWS], minima[ROWS];
-        GPU_UNROLL
-        for (int r = 0; r < ROWS; r++) {
+        GPU_EACH (r, ROWS) {
             const uint8_t *from = w[r] + (int64_t)b_step * bytes;
             if (n > 0) start_copy(from, n * bytes, step + r * step_bytes);
             at[r] = step + r * step_bytes + ((uintptr_t)from & 15) + block * bytes;
@@ -190,8 +184,7 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
         if (block < n) read_column_part(type, &a, b, lane_part, &column);
         gpu_copies_wait(0);
         gpu_sync_warp(); /* the bytes are there, those of all lanes */
-        GPU_UNROLL
-        for (int r = 0; r < ROWS; r++) {
+        GPU_EACH (r, ROWS) {
             const struct sums sums = block >= n    ? (struct sums){0}
                                      : type->super ? sums_of_part(type->super, type->is_aligned,
                                                                   at[r], lane_part, &column)
@@ -200,8 +193,7 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
             minima[r] = sums.minima;
         }
         if (lanes == 1) {
-            GPU_UNROLL
-            for (int r = 0; r < ROWS; r++)
+            GPU_EACH (r, ROWS)
                 if (block < n)
                     to[r * per_round] =
                         value_of(type, at[r], b, &a, (struct sums){products[r], minima[r]});

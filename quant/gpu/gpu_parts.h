@@ -80,20 +80,17 @@ QUANT_INLINE void codes32(struct quant_form32 form, const uint8_t *at, uint32_t 
         return;
     }
     read_words(at + form.codes, 4, code);
-    GPU_UNROLL
-    for (int i = 0; i < 4; i++) {
+    GPU_EACH (i, 4) {
         code[4 + i] = code[i] >> 4 & 0x0f0f0f0f;
         code[i] &= 0x0f0f0f0f;
     }
     if (form.fifth) {
         uint32_t bits;
         read_words(at + form.fifth, 1, &bits);
-        GPU_UNROLL
-        for (int i = 0; i < 8; i++) code[i] |= fifth_bits(bits, i);
+        GPU_EACH (i, 8) code[i] |= fifth_bits(bits, i);
     }
     if (!form.codebook) return;
-    GPU_UNROLL
-    for (int i = 0; i < 8; i++) code[i] = look_up(form.codebook, code[i]);
+    GPU_EACH (i, 8) code[i] = look_up(form.codebook, code[i]);
 }
 
 QUANT_INLINE float scale32(struct quant_form32 form, const uint8_t *at)
@@ -146,8 +143,7 @@ QUANT_INLINE float m_of_super(const struct super_type *type, const uint8_t *at)
 /* The scales of Q4_K and Q5_K: of sub-blocks 2 * part and 2 * part + 1. */
 QUANT_INLINE void k_scales_of_part(const uint32_t scale[3], int part, struct super_part *out)
 {
-    GPU_UNROLL
-    for (int half = 0; half < 2; half++) {
+    GPU_EACH (half, 2) {
         const int s = 2 * part + half, j = 8 * (s % 4), first = scale[0] >> j & 255,
                   second = scale[1] >> j & 255, third = scale[2] >> j & 255;
         out->scale[half] = s < 4 ? first & 63 : (third & 15) | (first >> 6) << 4;
@@ -167,8 +163,7 @@ QUANT_INLINE void q4_k_part(const uint8_t *at, int part, bool aligned, struct su
         read_words(w->q + 32 * part, 8, q);
     }
     k_scales_of_part(head + 1, part, out);
-    GPU_UNROLL
-    for (int i = 0; i < 16; i++) out->code[i] = q[i % 8] >> 4 * (i / 8) & 0x0f0f0f0f;
+    GPU_EACH (i, 16) out->code[i] = q[i % 8] >> 4 * (i / 8) & 0x0f0f0f0f;
 }
 
 QUANT_INLINE void q5_k_part(const uint8_t *at, int part, bool aligned, struct super_part *out)
@@ -185,8 +180,7 @@ QUANT_INLINE void q5_k_part(const uint8_t *at, int part, bool aligned, struct su
         read_words(w->high, 8, high);
     }
     k_scales_of_part(head + 1, part, out);
-    GPU_UNROLL
-    for (int i = 0; i < 16; i++)
+    GPU_EACH (i, 16)
         out->code[i] = (q[i % 8] >> 4 * (i / 8) & 0x0f0f0f0f) |
                        (high[i % 8] >> (2 * part + i / 8) & 0x01010101) << 4;
 }
@@ -200,12 +194,10 @@ QUANT_INLINE void q6_k_part(const uint8_t *at, int part, bool aligned, struct su
     uint32_t low[8], high[8];
     read_words(w->low + 64 * h + 32 * t, 8, low);
     read_words(w->high + 32 * h, 8, high);
-    GPU_UNROLL
-    for (int i = 0; i < 16; i++)
+    GPU_EACH (i, 16)
         out->code[i] = (low[i % 8] >> 4 * (i / 8) & 0x0f0f0f0f) |
                        (high[i % 8] >> 2 * (t + i / 8 * 2) & 0x03030303) << 4;
-    GPU_UNROLL
-    for (int s = 0; s < 4; s++) out->scale[s] = w->scale[8 * h + 2 * t + s / 2 * 4 + s % 2];
+    GPU_EACH (s, 4) out->scale[s] = w->scale[8 * h + 2 * t + s / 2 * 4 + s % 2];
 }
 
 /* Q2_K and Q3_K: part 2h + t has the codes g = 2t and 2t + 1 of the bytes of half h. */
@@ -216,10 +208,8 @@ QUANT_INLINE void q2_k_part(const uint8_t *at, int part, bool aligned, struct su
     const int h = part / 2, t = part % 2;
     uint32_t q[8];
     read_words(w->q + 32 * h, 8, q);
-    GPU_UNROLL
-    for (int i = 0; i < 16; i++) out->code[i] = q[i % 8] >> 2 * (2 * t + i / 8) & 0x03030303;
-    GPU_UNROLL
-    for (int s = 0; s < 4; s++) {
+    GPU_EACH (i, 16) out->code[i] = q[i % 8] >> 2 * (2 * t + i / 8) & 0x03030303;
+    GPU_EACH (s, 4) {
         out->scale[s] = w->scale[4 * part + s] & 15;
         out->min[s] = w->scale[4 * part + s] >> 4;
     }
@@ -233,14 +223,12 @@ QUANT_INLINE void q3_k_part(const uint8_t *at, int part, bool aligned, struct su
     uint32_t q[8], high[8];
     read_words(w->q + 32 * h, 8, q);
     read_words(w->high, 8, high);
-    GPU_UNROLL
-    for (int i = 0; i < 16; i++) {
+    GPU_EACH (i, 16) {
         const int g = 2 * t + i / 8;
         out->code[i] = (q[i % 8] >> 2 * g & 0x03030303) | (high[i % 8] >> (4 * h + g) & 0x01010101)
                                                               << 2;
     }
-    GPU_UNROLL
-    for (int s = 0; s < 4; s++) {
+    GPU_EACH (s, 4) {
         const int n = 4 * part + s, low = w->scale[n % 8] >> n / 8 * 4 & 15;
         out->scale[s] = (low | (w->scale[8 + n % 4] >> n / 4 * 2 & 3) << 4) - 32;
     }
@@ -253,12 +241,10 @@ QUANT_INLINE void iq4_xs_part(const uint8_t *at, int part, bool aligned, struct 
     const int high = quant_load16(&w->scale_high) >> 4 * part;
     uint32_t q[8];
     read_words(w->q + 32 * part, 8, q);
-    GPU_UNROLL
-    for (int i = 0; i < 16; i++)
+    GPU_EACH (i, 16)
         out->code[i] =
             look_up(quant_codebook_iq4, q[i / 8 * 4 + i % 4] >> i / 4 % 2 * 4 & 0x0f0f0f0f);
-    GPU_UNROLL
-    for (int s = 0; s < 2; s++)
+    GPU_EACH (s, 2)
         out->scale[s] = ((w->scale_low[part] >> 4 * s & 15) | (high >> 2 * s & 3) << 4) - 32;
 }
 

@@ -73,8 +73,7 @@ QUANT_INLINE int64_t column_at(const struct tile *t, int i)
 /* Starts copying n blocks of each row, of which a lane has at most 16 bytes. */
 QUANT_INLINE void copy_rows(const struct tile *t, int64_t b, int n)
 {
-    GPU_UNROLL
-    for (int i = 0; i < ROWS * GPU_WARP / THREADS; i++) {
+    GPU_EACH (i, ROWS * GPU_WARP / THREADS) {
         const int row = gpu_warp() + i * (THREADS / GPU_WARP), at = 16 * gpu_lane();
         const uint8_t *from = row_at(t, row, b);
         const int offset = (int)((uintptr_t)from & 15);
@@ -90,8 +89,7 @@ QUANT_INLINE void copy_columns(const struct tile *t, int64_t b, int n)
     const int first = gpu_thread() / 16, at = gpu_thread() % 16 * 16;
     const int8_t *from = t->p->a.first.q + b * t->type->block_len + at;
     if (at < n * t->type->block_len) {
-        GPU_UNROLL
-        for (int i = 0; i < COLUMNS * 16 / THREADS; i++)
+        GPU_EACH (i, COLUMNS * 16 / THREADS)
             gpu_copy16(&t->s->x[first + i * (THREADS / 16)][at],
                        from + column_at(t, first + i * (THREADS / 16)));
     }
@@ -105,8 +103,7 @@ QUANT_INLINE void read_column_scales(const struct tile *t, int64_t b, int n)
     const char *d = (const char *)(t->p->a.first.d + b + block),
                *s = (const char *)(t->p->a.first.s + b + block);
     if (block >= n) return;
-    GPU_UNROLL
-    for (int i = 0; i < COLUMNS * 8 / THREADS; i++) {
+    GPU_EACH (i, COLUMNS * 8 / THREADS) {
         const int column = gpu_thread() / 8 + i * (THREADS / 8), place = place_of_column(column);
         const int64_t at = column_at(t, column);
         t->s->of.block.x_d[block][place] = *(const float *)(const void *)(d + at);
@@ -130,10 +127,8 @@ QUANT_INLINE void read_column_sums(const struct tile *t, int64_t b)
     uint32_t *high = __builtin_assume_aligned(&t->s->of.super.high[column][half], 8),
              *low = __builtin_assume_aligned(&t->s->of.super.low[column][half], 8);
     uint32_t words[4];
-    GPU_UNROLL
-    for (int i = 0; i < 4; i++) words[i] = sum[i];
-    GPU_UNROLL
-    for (int i = 0; i < 2; i++) {
+    GPU_EACH (i, 4) words[i] = sum[i];
+    GPU_EACH (i, 2) {
         const uint32_t a = words[2 * i], c = words[2 * i + 1];
         high[i] = gpu_choose(a >> 6, c >> 6, 0x6420);
         low[i] = gpu_choose(a & 0x003f003f, c & 0x003f003f, 0x6420);
@@ -149,8 +144,7 @@ QUANT_INLINE uint32_t signed_codes(uint32_t codes, int offset)
 QUANT_INLINE void write_codes(int8_t *to, const uint32_t code[8])
 {
     uint32_t *words = __builtin_assume_aligned(to, 16);
-    GPU_UNROLL
-    for (int i = 0; i < 8; i++) words[i] = code[i];
+    GPU_EACH (i, 8) words[i] = code[i];
 }
 
 /* Unpacks the n blocks of the rows; two for each thread. */
@@ -164,8 +158,7 @@ QUANT_INLINE void unpack_blocks(const struct tile *t, int64_t b, int n)
         uint32_t code[8];
         codes32(form, block, code);
         if (!is_signed32(form)) {
-            GPU_UNROLL
-            for (int j = 0; j < 8; j++) code[j] = signed_codes(code[j], form.offset);
+            GPU_EACH (j, 8) code[j] = signed_codes(code[j], form.offset);
         }
         write_codes(&t->s->w[row][32 * i], code);
         t->s->of.block.d[i][place] = scale32(form, block);
@@ -188,13 +181,11 @@ QUANT_INLINE void unpack_super(const struct tile *t, int64_t b)
     else
         type->part(at, part, false, &w);
     if (type->offset > 0) {
-        GPU_UNROLL
-        for (int i = 0; i < 16; i++) w.code[i] = signed_codes(w.code[i], type->offset);
+        GPU_EACH (i, 16) w.code[i] = signed_codes(w.code[i], type->offset);
     }
     write_codes(&t->s->w[row][first], w.code);
     write_codes(&t->s->w[row][second], w.code + 8);
-    GPU_UNROLL
-    for (int i = 0; i < 4; i++) { /* of 16 elements each */
+    GPU_EACH (i, 4) { /* of 16 elements each */
         const int of_16 = (i < 2 ? first : second) / 16 + i % 2;
         const int sub = form->sub_len == 16 ? i : i / 2;
         if (form->sub_len == 16 || i % 2 == 0)
@@ -229,17 +220,14 @@ QUANT_INLINE void load_codes(const struct quant_gpu_tile_memory *s, int k, uint3
                              uint32_t b[4][2])
 {
     const int lane = gpu_lane();
-    GPU_UNROLL
-    for (int i = 0; i < 2; i++)
+    GPU_EACH (i, 2)
         gpu_load_matrices(&s->w[row_of_warp() + 16 * i + lane % 16][k + lane / 16 * 16], a[i]);
-    GPU_UNROLL
-    for (int i = 0; i < 2; i++) {
+    GPU_EACH (i, 2) {
         uint32_t two[4];
         gpu_load_matrices(
             &s->x[column_of_warp() + 16 * i + lane / 16 * 8 + lane % 8][k + lane / 8 % 2 * 16],
             two);
-        GPU_UNROLL
-        for (int j = 0; j < 4; j++) b[2 * i + j / 2][j % 2] = two[j];
+        GPU_EACH (j, 4) b[2 * i + j / 2][j % 2] = two[j];
     }
 }
 
@@ -255,12 +243,10 @@ QUANT_INLINE void multiply_blocks(const struct tile *t, int n, struct results *t
                     *x_d = &s->of.block.x_d[i][column], *x_s = &s->of.block.x_s[i][column];
         uint32_t a[2][4], b[4][2];
         load_codes(s, 32 * i, a, b);
-        GPU_UNROLL
-        for (int j = 0; j < 8; j++) {
+        GPU_EACH (j, 8) {
             int sum[4] = {0};
             gpu_multiply_32(a[j / 4], b[j % 4], sum);
-            GPU_UNROLL
-            for (int e = 0; e < 4; e++) {
+            GPU_EACH (e, 4) {
                 const int r = j / 4 * 2 + e / 2, c = j % 4 * 2 + e % 2;
                 const float scale = d[r] * x_d[c];
                 to->v[j / 4][j % 4][e] += t->type->form.has_min
@@ -284,8 +270,7 @@ QUANT_INLINE void multiply_super(const struct tile *t, struct results *to)
         const int *scale = &s->of.super.scale[k / form->sub_len][row];
         uint32_t a[2][4], b[4][2];
         load_codes(s, k, a, b);
-        GPU_UNROLL
-        for (int j = 0; j < 8; j++) {
+        GPU_EACH (j, 8) {
             int products[2][4] = {0};
             if (form->sub_len == 32) {
                 gpu_multiply_32(a[j / 4], b[j % 4], products[0]);
@@ -293,8 +278,7 @@ QUANT_INLINE void multiply_super(const struct tile *t, struct results *to)
                 gpu_multiply_16(a[j / 4], b[j % 4][0], products[0]);
                 gpu_multiply_16(a[j / 4] + 2, b[j % 4][1], products[1]);
             }
-            GPU_UNROLL
-            for (int e = 0; e < 4; e++) {
+            GPU_EACH (e, 4) {
                 sum[j][e] += scale[j / 4 * 2 + e / 2] * products[0][e];
                 if (form->sub_len == 16)
                     sum[j][e] += scale[ROWS + j / 4 * 2 + e / 2] * products[1][e];
@@ -308,15 +292,13 @@ QUANT_INLINE void multiply_super(const struct tile *t, struct results *to)
         gpu_load_matrices(s->of.super.high[column_of_warp() + gpu_lane()], high);
         gpu_load_matrices(s->of.super.low[column_of_warp() + gpu_lane()], low);
     }
-    GPU_UNROLL
-    for (int j = 0; j < 8; j++) {
+    GPU_EACH (j, 8) {
         int minima[2][4] = {0};
         if (form->has_min) {
             gpu_multiply_16(min + j / 4 * 2, high[j % 4], minima[0]);
             gpu_multiply_16(min + j / 4 * 2, low[j % 4], minima[1]);
         }
-        GPU_UNROLL
-        for (int e = 0; e < 4; e++) {
+        GPU_EACH (e, 4) {
             const int r = j / 4 * 2 + e / 2, c = j % 4 * 2 + e % 2;
             const float scale = d[r] * x_d[c];
             to->v[j / 4][j % 4][e] +=
@@ -329,8 +311,7 @@ QUANT_INLINE void multiply_super(const struct tile *t, struct results *to)
 
 QUANT_INLINE void write_results(const struct tile *t, const struct results *from)
 {
-    GPU_UNROLL
-    for (int j = 0; j < 32; j++) {
+    GPU_EACH (j, 32) {
         const int e = j % 4;
         const int64_t row = t->first_row + row_of_warp() + j / 16 * 16 + e / 2 * 8 + gpu_lane() / 4,
                       column = t->first_column + column_of_warp() + j / 4 % 4 * 8 +

@@ -189,11 +189,9 @@ static void sum_values(const struct query *q, int64_t chunk)
         int32_t sum = 0;
         if (j + ENGINE_ATTN_SUB > before && j < end) {
             int16_t codes[ENGINE_ATTN_SUB];
-            GPU_UNROLL
-            for (int k = 0; k < ENGINE_ATTN_SUB; k++)
+            GPU_EACH (k, ENGINE_ATTN_SUB)
                 codes[k] = attn_load(v + s->value_at[j + k], attn_value_low(q->dv));
-            GPU_UNROLL
-            for (int k = 0; k < ENGINE_ATTN_SUB; k++) sum += codes[k] * s->code[j + k];
+            GPU_EACH (k, ENGINE_ATTN_SUB) sum += codes[k] * s->code[j + k];
         }
         s->value[n] = sum;
     }

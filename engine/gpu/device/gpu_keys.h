@@ -43,11 +43,9 @@ QUANT_INLINE float gpu_key_score(int64_t d, const char *group, int64_t r, const 
     for (int first = 0; first < n_words; first += WORDS) {
         uint32_t words[WORDS];
         int32_t sum = 0;
-        GPU_UNROLL
-        for (int i = 0; i < WORDS; i++)
+        GPU_EACH (i, WORDS)
             words[i] = first + i < n_words ? key[(first + i) * ENGINE_ATTN_GROUP] : 0;
-        GPU_UNROLL
-        for (int i = 0; i < WORDS; i++) {
+        GPU_EACH (i, WORDS) {
             const uint32_t x = first + i < n_words ? q[first + i] : 0;
             sum += (int16_t)words[i] * (int16_t)x + (int16_t)(words[i] >> 16) * (int16_t)(x >> 16);
         }
@@ -62,14 +60,12 @@ QUANT_INLINE float gpu_float_score(int64_t d, const float *key, const float *que
 {
     float lane[16] = {0};
     for (int64_t first = 0; first < d; first += 16) {
-        GPU_UNROLL
-        for (int l = 0; l < 16; l++)
+        GPU_EACH (l, 16)
             if (first + l < d) lane[l] = fmaf(key[first + l], query[first + l], lane[l]);
     }
     GPU_UNROLL
     for (int h = 8; h; h /= 2) {
-        GPU_UNROLL
-        for (int l = 0; l < h; l++) lane[l] += lane[l + h];
+        GPU_EACH (l, h) lane[l] += lane[l + h];
     }
     return lane[0];
 }

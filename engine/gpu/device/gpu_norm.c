@@ -37,10 +37,8 @@ static float sum_of_block(const char *x, int64_t step, int64_t n, float mean, bo
         int i = gpu_lane() % 16;
         for (; i + 16 * (AHEAD - 1) < n_part; i += 16 * AHEAD) {
             float y[AHEAD]; /* loaded at once: a sum waits for the addition before it only */
-            GPU_UNROLL
-            for (int j = 0; j < AHEAD; j++) y[j] = s->part[i + 16 * j];
-            GPU_UNROLL
-            for (int j = 0; j < AHEAD; j++) sum = add_to(sum, y[j], mean, squares);
+            GPU_EACH (j, AHEAD) y[j] = s->part[i + 16 * j];
+            GPU_EACH (j, AHEAD) sum = add_to(sum, y[j], mean, squares);
         }
         for (; i < n_part; i += 16) sum = add_to(sum, s->part[i], mean, squares);
     }
