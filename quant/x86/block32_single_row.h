@@ -173,13 +173,10 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form
                                                         int64_t k, const struct quant_rows *rows,
                                                         const struct quant_act *a, float *out)
 {
-    if (form.block_bytes % 2 != 0) {
-        quant_gemv32_odd_avx512(form, listed, k, rows, a, out);
-        return;
-    }
     const struct quant_product512 product = {form, k / 32, a, 1};
-    /* Eight rows that together are smaller than a page form a single stream in any order. */
-    if (!listed && rows->order == QUANT_ROWS_ADJACENT &&
+    /* Eight rows that together are smaller than a page form a single stream in any order. Of odd
+     * blocks a step on a single row is not faster. */
+    if (!listed && rows->order == QUANT_ROWS_ADJACENT && form.block_bytes % 2 == 0 &&
         QUANT_GEMV_ROWS * rows->row_bytes > QUANT_PAGE)
         quant_gemv_single_rows(&product, rows, out);
     else
