@@ -154,21 +154,61 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_fifth_bits(__m512i heads, __m512i
     *high = _mm512_mask_add_epi8(*high, _mm512_test_epi8_mask(in_high, bit), *high, sixteen);
 }
 
-/* The codes of each lane's block: elements 0 to 15, and 16 to 31. The first four bytes of each lane
- * of `heads` are d, and m in types with minima; the next four are the bytes that follow in the
- * block. */
+/* The bytes of nibbles and the first words of the blocks of register j. The first four bytes of
+ * each lane of `heads` are d, and m in types with minima; the next four are the bytes that follow
+ * in the block. */
+struct quant_step_nibbles {
+    struct quant_step_pair pair; /* unused in blocks of an odd number of bytes */
+    __m512i qs, heads;
+};
+
+CPU_TARGET_AVX512 QUANT_INLINE struct quant_step_nibbles
+quant_step_even(struct quant_form32 form, const struct quant_step_rows *rows, bool keep, int j)
+{
+    struct quant_step_nibbles n = {.pair = quant_step_load(rows, form.block_bytes, j)};
+    /* After this empty statement gcc cannot load the value again for its second use. */
+    if (keep) __asm__("" : "+v"(n.pair.first), "+v"(n.pair.second));
+    n.heads = quant_step_words(n.pair, form.block_bytes,
+                               form.has_min ? _mm_set1_epi64x(0x0003000200010000)
+                                            : _mm_set1_epi64x(0x0002000100000000));
+    n.qs = quant_step_bytes(n.pair, form.block_bytes, form.codes);
+    return n;
+}
+
+/* Blocks of 17 bytes, of which the first is e: permutations of 16-bit words cannot separate them,
+ * so the bytes of each block are loaded. e of the second block of a row is byte 1 of its lane of
+ * `heads`. */
+CPU_TARGET_AVX512 QUANT_INLINE struct quant_step_nibbles
+quant_step_odd(struct quant_form32 form, const struct quant_step_rows *rows, int j)
+{
+    const uint8_t *row[2] = {quant_step_row(rows, j), quant_step_row(rows, j + 4)};
+    __m256i qs[2], heads[2];
+    for (int i = 0; i < 2; i++) {
+        const uint8_t *first = row[i] + form.codes;
+        if (rows->two) {
+            qs[i] = quant_pair_avx2(first, first + form.block_bytes);
+            heads[i] = _mm256_loadu_si256((const __m256i *)row[i]);
+        } else {
+            qs[i] = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)first));
+            heads[i] = _mm256_castsi128_si256(_mm_cvtsi32_si128(*row[i]));
+        }
+    }
+    return (struct quant_step_nibbles){.qs = quant_join_avx512(qs[0], qs[1]),
+                                       .heads = quant_join_avx512(heads[0], heads[1])};
+}
+
+/* The codes of each lane's block: elements 0 to 15, and 16 to 31. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_step_codes(struct quant_form32 form,
-                                                     struct quant_step_pair pair, __m512i heads,
+                                                     const struct quant_step_nibbles *n,
                                                      __m512i *low, __m512i *high)
 {
     const __m512i nibble = _mm512_set1_epi8(15);
-    const __m512i qs = quant_step_bytes(pair, form.block_bytes, form.codes);
-    *low = _mm512_and_si512(qs, nibble);
-    *high = _mm512_and_si512(_mm512_srli_epi16(qs, 4), nibble);
-    if (form.fifth) quant_step_fifth_bits(heads, low, high);
+    *low = _mm512_and_si512(n->qs, nibble);
+    *high = _mm512_and_si512(_mm512_srli_epi16(n->qs, 4), nibble);
+    if (form.fifth) quant_step_fifth_bits(n->heads, low, high);
     if (form.top) {
         const __m512i top = _mm512_set1_epi8(0x30);
-        const __m512i bytes = quant_step_bytes(pair, form.block_bytes, form.top);
+        const __m512i bytes = quant_step_bytes(n->pair, form.block_bytes, form.top);
         const __m512i both = _mm512_unpacklo_epi64(bytes, _mm512_srli_epi16(bytes, 4));
         *low = _mm512_or_si512(*low, _mm512_and_si512(_mm512_slli_epi16(both, 4), top));
         *high = _mm512_or_si512(*high, _mm512_and_si512(_mm512_slli_epi16(both, 2), top));
@@ -187,13 +227,11 @@ quant_step_sums_nibbles(struct quant_form32 form, const struct quant_step_rows *
     __m512i sum[QUANT_FEW_COLUMNS][4], head[4];
     for (int j = 0; j < 4; j++) {
         __m512i low, high;
-        struct quant_step_pair pair = quant_step_load(rows, form.block_bytes, j);
-        /* After this empty statement gcc cannot load the value again for its second use. */
-        if (column->single_row) __asm__("" : "+v"(pair.first), "+v"(pair.second));
-        head[j] = quant_step_words(pair, form.block_bytes,
-                                   form.has_min ? _mm_set1_epi64x(0x0003000200010000)
-                                                : _mm_set1_epi64x(0x0002000100000000));
-        quant_step_codes(form, pair, head[j], &low, &high);
+        const struct quant_step_nibbles n =
+            form.block_bytes % 2 != 0 ? quant_step_odd(form, rows, j)
+                                      : quant_step_even(form, rows, column->single_row, j);
+        head[j] = n.heads;
+        quant_step_codes(form, &n, &low, &high);
         EACH (c, n_columns) {
             __m512i q_low = column[c].low, q_high = column[c].high;
             if (column->single_row) {
@@ -305,6 +343,17 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_less(int offset, __m512i isum,
     return _mm512_dpwssd_epi32(isum, factors, _mm512_set1_epi32(both));
 }
 
+/* quant_e8m0 of the first bytes of sixteen blocks, which are bytes 1 in lanes 1 and 3. */
+CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_e8m0(__m512i heads)
+{
+    const __m512i place = _mm512_setr_epi32(0, 0, 0, 0, 8, 8, 8, 8, 0, 0, 0, 0, 8, 8, 8, 8);
+    const __m512i one = _mm512_set1_epi32(1);
+    const __m512i e = _mm512_and_si512(_mm512_srlv_epi32(heads, place), _mm512_set1_epi32(0xff));
+    const __m512i subnormal = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e);
+    return _mm512_castsi512_ps(_mm512_mask_slli_epi32(subnormal, _mm512_cmpgt_epi32_mask(e, one),
+                                                      _mm512_sub_epi32(e, one), 23));
+}
+
 /* v of sixteen blocks, from their integer sums without offset, the blocks' first words, and the
  * column's d and s. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_values(struct quant_form32 form, __m512i isum,
@@ -315,7 +364,8 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_values(struct quant_form32 form
         _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28, 26, 24,
                          22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
     const __m512i halves = _mm512_permutexvar_epi16(evens, heads);
-    const __m512 d = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
+    const __m512 d =
+        form.e8m0 ? quant_step_e8m0(heads) : _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
     const __m512 scale = _mm512_mul_ps(d, x_d), v = _mm512_cvtepi32_ps(isum);
     if (!form.has_min) return _mm512_mul_ps(scale, v);
     const __m512 m = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
@@ -377,16 +427,22 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_blocks_interleaved(const struct quant_
 {
     const size_t block = p->form.block_bytes;
     const uint8_t *at = row + (size_t)b * block;
-    for (; b + 4 <= p->n_blocks; b += 2, at += 2 * block) {
+    /* A load of an even block ends less than two blocks after the step. */
+    const bool odd = block % 2 != 0;
+    for (; b + (odd ? 2 : 4) <= p->n_blocks; b += 2, at += 2 * block) {
         const struct quant_step_rows rows = {
             at, group->row_stride, group->list, (size_t)b * block, true, true, NULL};
         if (prefetch) quant_prefetch_interleaved(group, at, (size_t)b * block, 2 * block);
         quant_step_interleaved(p, &rows, b, acc);
     }
     for (; b < p->n_blocks; b += 2, at += 2 * block) {
-        const struct quant_step_rows rows = {
-            at,  group->row_stride, group->list, (size_t)b * block, b + 2 <= p->n_blocks, false,
-            NULL};
+        const struct quant_step_rows rows = {at,
+                                             group->row_stride,
+                                             group->list,
+                                             (size_t)b * block,
+                                             !odd && b + 2 <= p->n_blocks,
+                                             false,
+                                             NULL};
         if (prefetch)
             quant_prefetch_interleaved(group, at, (size_t)b * block, rows.two ? 2 * block : block);
         quant_step_interleaved(p, &rows, b, acc);

@@ -70,6 +70,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_single_row(const struct quant_pro
         .ahead = by_line ? quant_line_from(ahead) : NULL,
     };
     const struct quant_step_column column = {.single_row = single_row};
+    quant_prefetch_translation(ahead, bytes);
     if (!by_line) quant_prefetch_lines(ahead, bytes, single_row);
     __m512i heads, isum;
     quant_step_sums(p->form, &pairs, 1, &column, &heads, &isum);
@@ -172,13 +173,10 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form
                                                         int64_t k, const struct quant_rows *rows,
                                                         const struct quant_act *a, float *out)
 {
-    if (form.block_bytes % 2 != 0) {
-        quant_gemv32_odd_avx512(form, listed, k, rows, a, out);
-        return;
-    }
     const struct quant_product512 product = {form, k / 32, a, 1};
-    /* Eight rows that together are smaller than a page form a single stream in any order. */
-    if (!listed && rows->order == QUANT_ROWS_ADJACENT &&
+    /* Eight rows that together are smaller than a page form a single stream in any order. Of odd
+     * blocks a step on a single row is not faster. */
+    if (!listed && rows->order == QUANT_ROWS_ADJACENT && form.block_bytes % 2 == 0 &&
         QUANT_GEMV_ROWS * rows->row_bytes > QUANT_PAGE)
         quant_gemv_single_rows(&product, rows, out);
     else

@@ -155,9 +155,6 @@ enum { QUANT_GEMV_ROWS = 8 };
 /* A block of each of two rows (exactly its bytes are read): 128-bit half j gets four partial sums
  * of code * q of row j, each of eight products. q_low: elements 0 to 15 in both halves, q_high:
  * elements 16 to 31. */
-typedef __m256i quant_pair_sums(struct quant_form32 form, const uint8_t *even, const uint8_t *odd,
-                                __m256i q_low, __m256i q_high);
-
 CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_sums_avx2(struct quant_form32 form,
                                                           const uint8_t *even, const uint8_t *odd,
                                                           __m256i q_low, __m256i q_high)
@@ -173,18 +170,6 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_sums_avx2(struct quant_form32 fo
     low = _mm256_maddubs_epi16(low, q_low);
     high = _mm256_maddubs_epi16(high, q_high);
     return _mm256_madd_epi16(_mm256_add_epi16(low, high), ones);
-}
-
-/* Multiplies by VPDPBUSD, which adds four products in 32 bits; always with codes. */
-CPU_TARGET_AVX512 QUANT_INLINE __m256i quant_pair_sums_avx512(struct quant_form32 form,
-                                                              const uint8_t *even,
-                                                              const uint8_t *odd, __m256i q_low,
-                                                              __m256i q_high)
-{
-    __m256i low, high;
-    quant_pair_codes_avx2(form, even, odd, &low, &high);
-    __m256i sum = _mm256_dpbusd_epi32(_mm256_setzero_si256(), low, q_low);
-    return _mm256_dpbusd_epi32(sum, high, q_high);
 }
 
 /* Four partial sums of eight products each are reduced to one in two steps that add adjacent sums.
@@ -222,8 +207,7 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_add_rest_avx2(struct quant_form32 for
 /* Constants of a gemv, for all groups of rows. */
 struct quant_product32 {
     struct quant_form32 form;
-    quant_pair_sums *sums;
-    int offset; /* of the codes that `sums` multiplies */
+    int offset; /* of the codes that are multiplied */
     int64_t n_blocks;
     const struct quant_act *a;
 };
@@ -256,8 +240,8 @@ CPU_TARGET_AVX2 QUANT_INLINE struct quant_step quant_step_begin(const struct qua
     }
     quant_group_prefetch_adjacent(group, block, (size_t)b * form.block_bytes, form.block_bytes);
     for (int i = 0; i < 2; i++) {
-        __m256i first = p->sums(form, row[2 * i], row[2 * i + 4], q_low, q_high);
-        __m256i second = p->sums(form, row[2 * i + 1], row[2 * i + 5], q_low, q_high);
+        __m256i first = quant_pair_sums_avx2(form, row[2 * i], row[2 * i + 4], q_low, q_high);
+        __m256i second = quant_pair_sums_avx2(form, row[2 * i + 1], row[2 * i + 5], q_low, q_high);
         step.two[i] = quant_add_pairs_avx2(quant_eights_fit_16(form), first, second);
     }
     quant_scales_avx2(form, row, &d, &m);
@@ -304,17 +288,7 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_gemv32_avx2(struct quant_form32 form, bo
                                                     const struct quant_act *a, float *out)
 {
     const int offset = quant_by_value32(form) ? 0 : form.offset;
-    const struct quant_product32 product = {form, quant_pair_sums_avx2, offset, k / 32, a};
-    quant_gemv_by_groups(QUANT_GEMV_ROWS, listed, quant_eight_rows, &product, rows, out);
-}
-
-/* gemv with AVX-512 of types with blocks of an odd number of bytes. */
-CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_odd_avx512(struct quant_form32 form, bool listed,
-                                                            int64_t k,
-                                                            const struct quant_rows *rows,
-                                                            const struct quant_act *a, float *out)
-{
-    const struct quant_product32 product = {form, quant_pair_sums_avx512, form.offset, k / 32, a};
+    const struct quant_product32 product = {form, offset, k / 32, a};
     quant_gemv_by_groups(QUANT_GEMV_ROWS, listed, quant_eight_rows, &product, rows, out);
 }
 
