@@ -27,7 +27,8 @@ enum {
     POOL_MIN_SPINS = 512,
     POOL_FIRST_SPINS = 2048,
     POOL_MAX_SPINS = 8192,
-    POOL_LINE = 64 /* bytes of a cache line: threads write to different lines */
+    POOL_LINE = 64,        /* bytes of a cache line: threads write to different lines */
+    POOL_STACK = 512 << 10 /* bytes of stack at least: that with which all jobs were tried */
 };
 
 /* A counter that threads wait on. */
@@ -178,15 +179,23 @@ static void pin_thread(pthread_t thread, const struct engine_cpus *allowed, int 
 }
 
 /* Workers block signals: the program's main thread handles Ctrl-C and similar signals. SIGBUS, for
- * an unreadable page of a mapped file, goes to the thread that reads it. */
+ * an unreadable page of a mapped file, goes to the thread that reads it. The stack of threads is
+ * 128 KB with musl, where a frame of an unoptimized kernel alone is 50. */
 static int start_thread(struct pool_thread *slot)
 {
     sigset_t all, old;
+    pthread_attr_t attributes;
+    size_t stack;
+    int status = pthread_attr_init(&attributes);
+    if (status != 0) return status;
+    if (pthread_attr_getstacksize(&attributes, &stack) == 0 && stack < POOL_STACK)
+        pthread_attr_setstacksize(&attributes, POOL_STACK);
     sigfillset(&all);
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    const int status = pthread_create(&slot->thread, NULL, worker_main, slot);
+    status = pthread_create(&slot->thread, &attributes, worker_main, slot);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attributes);
     return status;
 }
 
