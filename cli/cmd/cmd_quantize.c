@@ -50,8 +50,9 @@ struct quantize {
     const struct quant_type **to; /* [tensors]: the new types, chosen before the data is written */
     double *error; /* [tensors]: relative errors of types chosen for a target, or -1 */
     struct cli_target_result result;
-    float *row;        /* [threads][2][longest row, RUN_LEN at least] */
-    float *importance; /* importance of a tensor, repeated for the rows of a run */
+    struct cli_imatrix_names clamped; /* tensors with weights beyond the range of their type */
+    float *row;                       /* [threads][2][longest row, RUN_LEN at least] */
+    float *importance;                /* importance of a tensor, repeated for the rows of a run */
     uint64_t longest;
     char *slab; /* [SLAB_BYTES, or one row] */
     uint64_t slab_bytes;
@@ -70,17 +71,22 @@ struct rows_job {
     int64_t rows;
     const struct cli_lora_update *update; /* added to the rows of a run of one row */
     atomic_bool *broken;                  /* set if a row has NaN or infinity */
+    atomic_bool *clamped; /* set if the type cannot represent a row's largest size */
 };
 
-static bool is_finite(const float *row, uint64_t n)
+/* The largest magnitude; infinity or NaN if there is one: bits of magnitudes are in their order. */
+static float largest_of(const float *row, uint64_t n)
 {
-    uint32_t all = 0; /* its highest bit is set if some exponent has all bits set */
+    uint32_t largest = 0;
+    float size;
     for (uint64_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, &row[i], sizeof bits);
-        all |= (bits & 0x7fffffff) + 0x00800000;
+        bits &= 0x7fffffff;
+        largest = bits > largest ? bits : largest;
     }
-    return all >> 31 == 0;
+    memcpy(&size, &largest, sizeof size);
+    return size;
 }
 
 static void encode_row(const struct rows_job *j, uint64_t r, const float *row, void *out)
@@ -108,16 +114,19 @@ static void convert_rows(const struct engine_worker *w, void *user)
         }
         kernel[(plain ? plain : j->from)->id].decode(0, (int64_t)j->len, in, row);
         cli_lora_add(j->update, &j->q->cpu->vec, j->first + (uint64_t)r, row);
-        bool ok = is_finite(row, j->len);
+        const float before = largest_of(row, j->len);
+        float after = before;
         if (j->to) {
             if (j->to == plain && !j->update->n)
                 memcpy(out, separated, j->out_row);
             else
                 encode_row(j, (uint64_t)r, row, out);
             kernel[j->to->id].decode(0, (int64_t)j->len, out, row); /* its range may be too small */
-            ok = ok && is_finite(row, j->len);
+            after = largest_of(row, j->len);
         }
-        if (!ok) atomic_store(j->broken, true);
+        if (!isfinite(before) || !isfinite(after)) atomic_store(j->broken, true);
+        /* Scales of binary16 end at 65504. */
+        if (before > 65504.0f && before > 2.0f * after) atomic_store(j->clamped, true);
     }
 }
 
@@ -204,7 +213,7 @@ static bool convert_with(struct quantize *q, const struct gguf_tensor *t,
                          const struct quant_type *to, const struct cli_lora_update *update,
                          struct base_error *err)
 {
-    atomic_bool broken = false;
+    atomic_bool broken = false, clamped = false;
     const uint64_t run = update->n ? 1 : rows_of_run(t, to ? to : t->type);
     struct rows_job job = {.q = q,
                            .from = t->type,
@@ -213,7 +222,8 @@ static bool convert_with(struct quantize *q, const struct gguf_tensor *t,
                            .len = t->ne[0] * run,
                            .per_matrix = t->ne[1] / run,
                            .update = update,
-                           .broken = &broken};
+                           .broken = &broken,
+                           .clamped = &clamped};
     const struct cli_imatrix_entry *entry = cli_imatrix_find(&q->imatrix, t->name);
     if (to && entry) { /* choose_types has checked its size */
         if (!repeat_importance(q, entry, t->ne[0], run, err)) return false;
@@ -245,6 +255,7 @@ static bool convert_with(struct quantize *q, const struct gguf_tensor *t,
         cli_progress_add((uint64_t)job.rows * job.in_row);
         rows -= (uint64_t)job.rows;
     }
+    if (clamped) cli_imatrix_names_add(&q->clamped, t->name);
     return true;
 }
 
@@ -614,6 +625,9 @@ static bool write_tensors(struct quantize *q, struct base_error *err)
         ok = convert(q, &q->output, to == q->output.type ? NULL : to, err);
     }
     cli_progress_end();
+    if (ok && q->clamped.count)
+        cli_note("weights too large for their type became smaller, tensors: %llu (%s)",
+                 (unsigned long long)q->clamped.count, q->clamped.text);
     return ok && gguf_check_unchanged(q->in, err) && gguf_writer_end(q->writer, err);
 }
 

@@ -19,8 +19,9 @@ struct quant_fit_grid {
     int low, high;
     const int8_t *codebook; /* n_values, padded to 16 or more; NULL: integers */
     int n_values;           /* at most QUANT_FIT_BOOK */
-    int shift;      /* not 0: a sub-block of a super-block may add it to the book's values */
-    bool odd_scale; /* the scales of sub-blocks are odd numbers */
+    int shift;       /* not 0: a sub-block of a super-block may add it to the book's values */
+    bool odd_scale;  /* the scales of sub-blocks are odd numbers */
+    bool few_scales; /* of super-blocks with their own d: it is first that which suits all scales */
     /* Of super-blocks with their own d, with importance: the weight is importance^0.875 times
      * sqrt(mean square + x^2), and d is 2 % larger than the best one for the codes. */
     bool tempered;

@@ -83,10 +83,21 @@ struct elements {
     float unit; /* of the weights */
 };
 
+/* Weights: importance^0.75 times sqrt(mean square + x^2). */
+static void temper(struct elements *e)
+{
+    float lane[QUANT_FIT_LANES] = {0};
+    for (int i = 0; i < FIT_LEN; i++) lane[i % QUANT_FIT_LANES] += e->x[i] * e->x[i];
+    const float square = quant_fit_sum(lane) / (float)FIT_LEN;
+    for (int i = 0; i < FIT_LEN; i++)
+        e->w[i] = sqrtf(e->w[i] * sqrtf(e->w[i])) * sqrtf(square + e->x[i] * e->x[i]);
+}
+
 static bool prepare_elements(const struct quant_vector_form *form, const float *in,
                              const float *importance, struct elements *e, uint8_t *sign)
 {
     if (!quant_fit_prepare(FIT_LEN, in, importance, form->by_size, e->x, e->w)) return false;
+    if (form->tempered && importance) temper(e);
     e->unit = importance ? 0.0f : 1.0f;
     for (int i = 0; importance && i < FIT_LEN; i++)
         if (importance[i] > e->unit && importance[i] < INFINITY) e->unit = importance[i];
@@ -168,6 +179,38 @@ static void try_scale(const struct quant_search *search, const struct quant_vect
     if (c.error < best->error) *best = c;
 }
 
+/* Adds the sums whose quotient is the best d. */
+static void add_sums(const struct quant_vector_form *form, const struct elements *e, int s,
+                     const struct choice *c, float *up, float *down)
+{
+    const struct quant_vectors *const book = form->book[c->book];
+    float xv = 0.0f, vv = 0.0f;
+    int8_t v[MAX_VECTOR];
+    for (int i = 0; i < SUB_LEN; i++) {
+        if (i % book->len == 0) book->vector(c->entry[i / book->len], v);
+        const float value = (float)(v[i % book->len] * scale_at(form, c->scale));
+        xv += e->w[s * SUB_LEN + i] * e->x[s * SUB_LEN + i] * value;
+        vv += e->w[s * SUB_LEN + i] * value * value;
+    }
+    *up += e->unit * xv;
+    *down += e->unit * vv;
+}
+
+/* Tries the scale that is the best one for the entries of *best, as long as these get better. */
+static void refine(const struct quant_search *search, const struct quant_vector_form *form,
+                   const struct elements *e, int s, float d, struct choice *best)
+{
+    for (int round = 0; round < 3; round++) {
+        float up = 0.0f, down = 0.0f;
+        add_sums(form, e, s, best, &up, &down);
+        const float ratio = up * quant_fit_inverse(down) * quant_fit_inverse(d);
+        const int number = nearest_scale(form, ratio * (float)scale_at(form, best->scale));
+        if (number < 0 || number == best->scale) return;
+        try_scale(search, form, e, s, d, number, best->book, best);
+        if (best->scale != number) return;
+    }
+}
+
 static void choose(const struct quant_search *search, const struct quant_vector_form *form,
                    const struct elements *e, int s, float d, struct choice *best)
 {
@@ -186,23 +229,7 @@ static void choose(const struct quant_search *search, const struct quant_vector_
                 last = number;
             }
         }
-}
-
-/* Adds the sums whose quotient is the best d. */
-static void add_sums(const struct quant_vector_form *form, const struct elements *e, int s,
-                     const struct choice *c, float *up, float *down)
-{
-    const struct quant_vectors *const book = form->book[c->book];
-    float xv = 0.0f, vv = 0.0f;
-    int8_t v[MAX_VECTOR];
-    for (int i = 0; i < SUB_LEN; i++) {
-        if (i % book->len == 0) book->vector(c->entry[i / book->len], v);
-        const float value = (float)(v[i % book->len] * scale_at(form, c->scale));
-        xv += e->w[s * SUB_LEN + i] * e->x[s * SUB_LEN + i] * value;
-        vv += e->w[s * SUB_LEN + i] * value * value;
-    }
-    *up += e->unit * xv;
-    *down += e->unit * vv;
+    refine(search, form, e, s, d, best);
 }
 
 /* ---- Rows ---- */

@@ -69,7 +69,8 @@ struct quant_vector_form {
     const int8_t *scales;          /* NULL: first_scale, first_scale + 1 .. */
     int first_scale, n_scales;
     bool magnitudes;
-    bool by_size; /* weights: quant_fit_prepare */
+    bool by_size;  /* weights: quant_fit_prepare */
+    bool tempered; /* importance^0.75 times sqrt(mean square + x^2) */
     /* Trial scales, of each sign: from root mean square / low to largest element / high. */
     float low, high;
     int n_trials;

@@ -33,6 +33,15 @@ status 1
 err_line 'weight: has weights that are not finite, or none as F16'
 infer quantize "$work/m.gguf" "$work/q.gguf" BF16
 status 0
+err ''
+
+begin quantize_says_where_weights_became_smaller
+infer quantize "$work/m.gguf" "$work/q.gguf" Q8_0
+status 0
+err_like '^infer: weights too large for their type became smaller, tensors: 1 \([a-z0-9._]*weight\)$'
+infer quantize "$work/sound.gguf" "$work/q.gguf" Q8_0
+status 0
+err ''
 
 begin logits_that_are_not_finite_are_an_error
 last_weight '\000\000\300\177'
