@@ -8,23 +8,24 @@
 #include <math.h>
 #include <string.h>
 
+/* Defines the row of a stage from apply_ID; ON: whether the options `o` switch it on. */
+#define STAGE(ID, NAME, PARAMETER, ON, ...)                                                        \
+    static bool has_##ID(const struct sample_options *o)                                           \
+    {                                                                                              \
+        return ON;                                                                                 \
+    }                                                                                              \
+    const struct sample_stage sample_stage_##ID = {.name = #NAME,                                  \
+                                                   .parameter = #PARAMETER,                        \
+                                                   .active = has_##ID,                             \
+                                                   .apply = apply_##ID,                            \
+                                                   __VA_ARGS__};
+
 static void apply_top_k(struct sampler *s)
 {
     sample_set_keep_best(&s->set, (uint32_t)s->options.top_k);
 }
 
-static bool has_top_k(const struct sample_options *o)
-{
-    return o->top_k > 0;
-}
-
-const struct sample_stage sample_stage_top_k = {.name = "top_k",
-                                                .parameter = "top_k",
-                                                .active = has_top_k,
-                                                .apply = apply_top_k,
-                                                .truncates = true,
-                                                .keeps_best = true,
-                                                .usually_on = true};
+STAGE(top_k, top_k, top_k, o->top_k > 0, .truncates = true, .keeps_best = true, .usually_on = true)
 
 /* Keeps the fewest best candidates whose total probability is at least top_p. Logits near the best
  * one usually make up nearly all of the vocabulary's sum, so they are summed first. */
@@ -42,18 +43,8 @@ static void apply_top_p(struct sampler *s)
     sample_set_keep_list(set, sample_set_select(set, n, best, threshold, NULL, NULL) + 1);
 }
 
-static bool has_top_p(const struct sample_options *o)
-{
-    return o->top_p < 1.0f;
-}
-
-const struct sample_stage sample_stage_top_p = {.name = "top_p",
-                                                .parameter = "top_p",
-                                                .active = has_top_p,
-                                                .apply = apply_top_p,
-                                                .truncates = true,
-                                                .keeps_best = true,
-                                                .usually_on = true};
+STAGE(top_p, top_p, top_p, o->top_p < 1.0f, .truncates = true, .keeps_best = true,
+      .usually_on = true)
 
 /* Keeps the candidates with at least min_p times the probability of the best one. */
 static void apply_min_p(struct sampler *s)
@@ -63,18 +54,8 @@ static void apply_min_p(struct sampler *s)
     sample_set_keep_above(set, best + set->temp * base_log((double)s->options.min_p));
 }
 
-static bool has_min_p(const struct sample_options *o)
-{
-    return o->min_p > 0.0f;
-}
-
-const struct sample_stage sample_stage_min_p = {.name = "min_p",
-                                                .parameter = "min_p",
-                                                .active = has_min_p,
-                                                .apply = apply_min_p,
-                                                .truncates = true,
-                                                .keeps_best = true,
-                                                .usually_on = true};
+STAGE(min_p, min_p, min_p, o->min_p > 0.0f, .truncates = true, .keeps_best = true,
+      .usually_on = true)
 
 /* Keeps the logits at most n standard deviations below the best one. */
 static void apply_top_n_sigma(struct sampler *s)
@@ -84,17 +65,8 @@ static void apply_top_n_sigma(struct sampler *s)
     sample_set_keep_above(set, best - (double)s->options.top_n_sigma * sample_set_deviation(set));
 }
 
-static bool has_top_n_sigma(const struct sample_options *o)
-{
-    return o->top_n_sigma > 0.0f;
-}
-
-const struct sample_stage sample_stage_top_n_sigma = {.name = "top_n_sigma",
-                                                      .parameter = "top_n_sigma",
-                                                      .active = has_top_n_sigma,
-                                                      .apply = apply_top_n_sigma,
-                                                      .truncates = true,
-                                                      .keeps_best = true};
+STAGE(top_n_sigma, top_n_sigma, top_n_sigma, o->top_n_sigma > 0.0f, .truncates = true,
+      .keeps_best = true)
 
 /* ---- Typical ---- */
 
@@ -143,16 +115,7 @@ static void apply_typical(struct sampler *s)
     sample_set_keep_list(set, sample_set_select(set, n, best, more, nearer, &t) + 1);
 }
 
-static bool has_typical(const struct sample_options *o)
-{
-    return o->typical_p < 1.0f;
-}
-
-const struct sample_stage sample_stage_typical = {.name = "typ_p",
-                                                  .parameter = "typical_p",
-                                                  .active = has_typical,
-                                                  .apply = apply_typical,
-                                                  .truncates = true};
+STAGE(typical, typ_p, typical_p, o->typical_p < 1.0f, .truncates = true)
 
 /* ---- XTC ---- */
 
@@ -194,16 +157,8 @@ static void apply_xtc(struct sampler *s)
     memmove(set->list, set->list + n - 1, set->n * sizeof *set->list);
 }
 
-static bool has_xtc(const struct sample_options *o)
-{
-    return o->xtc_probability > 0.0f && o->xtc_threshold <= 0.5f;
-}
-
-const struct sample_stage sample_stage_xtc = {.name = "xtc",
-                                              .parameter = "xtc_probability",
-                                              .active = has_xtc,
-                                              .apply = apply_xtc,
-                                              .truncates = true};
+STAGE(xtc, xtc, xtc_probability, o->xtc_probability > 0.0f && o->xtc_threshold <= 0.5f,
+      .truncates = true)
 
 /* ---- Temperature ---- */
 
@@ -232,13 +187,5 @@ static void apply_temperature(struct sampler *s)
         sample_set_keep_best(&s->set, 1);
 }
 
-static bool has_temperature(const struct sample_options *o)
-{
-    return o->temp != 1.0f || o->dynatemp_range > 0.0f;
-}
-
-const struct sample_stage sample_stage_temperature = {.name = "temperature",
-                                                      .parameter = "temp",
-                                                      .active = has_temperature,
-                                                      .apply = apply_temperature,
-                                                      .usually_on = true};
+STAGE(temperature, temperature, temp, o->temp != 1.0f || o->dynatemp_range > 0.0f,
+      .usually_on = true)

@@ -38,3 +38,21 @@ static inline void engine_gpu_start(struct engine_gpu *gpu, enum engine_gpu_kern
     const struct engine_gpu_grid grid = {blocks, 1, ENGINE_GPU_THREADS, 0};
     engine_gpu_launch(gpu, gpu->op[kernel], &grid, arguments);
 }
+
+/* Defines the row of an op that one kernel computes; SUPPORTS and BLOCKS: expressions of node and
+ * arguments. */
+#define ENGINE_GPU_ONE_KERNEL(NAME, KERNEL, SUPPORTS, BLOCKS, ...)                                 \
+    static bool NAME##_supports(const struct engine_tensor *node)                                  \
+    {                                                                                              \
+        (void)node;                                                                                \
+        return SUPPORTS;                                                                           \
+    }                                                                                              \
+    static void NAME##_launch(struct engine_gpu *gpu, const struct engine_tensor *node,            \
+                              char *scratch)                                                       \
+    {                                                                                              \
+        (void)scratch;                                                                             \
+        const struct engine_gpu_##NAME arguments = {__VA_ARGS__};                                  \
+        engine_gpu_start(gpu, ENGINE_GPU_KERNEL_##KERNEL, BLOCKS, &arguments);                     \
+    }                                                                                              \
+    const struct engine_gpu_op engine_gpu_op_##NAME = {                                            \
+        .op = &engine_op_##NAME, .supports = NAME##_supports, .launch = NAME##_launch};

@@ -74,23 +74,11 @@ MAP_OP(get_rows, get_rows_supports,
        .f = engine_tensor_is(node, QUANT_I32) ? ENGINE_GPU_GET_NUMBERS : ENGINE_GPU_GET_ROWS)
 
 /* The table of floats is node, too. */
-static bool set_rows_supports(const struct engine_tensor *node)
-{
-    return engine_gpu_is_float(node->src[0]) && engine_gpu_is_float(node->src[1]);
-}
-
-static void set_rows_launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch)
-{
-    (void)scratch;
-    const struct engine_gpu_set_rows arguments = {engine_gpu_tensor_of(node),
-                                                  engine_gpu_tensor_of(node->src[0]),
-                                                  engine_gpu_tensor_of(node->src[2])};
-    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_SET_ROWS,
-                     engine_gpu_row_blocks(engine_tensor_rows(node->src[0])), &arguments);
-}
-
-const struct engine_gpu_op engine_gpu_op_set_rows = {
-    .op = &engine_op_set_rows, .supports = set_rows_supports, .launch = set_rows_launch};
+ENGINE_GPU_ONE_KERNEL(set_rows, SET_ROWS,
+                      engine_gpu_is_float(node->src[0]) && engine_gpu_is_float(node->src[1]),
+                      engine_gpu_row_blocks(engine_tensor_rows(node->src[0])),
+                      engine_gpu_tensor_of(node), engine_gpu_tensor_of(node->src[0]),
+                      engine_gpu_tensor_of(node->src[2]))
 
 /* ---- Norms ---- */
 
@@ -130,54 +118,23 @@ NORM_OP(norm, ENGINE_GPU_NORM)
 NORM_OP(rms_norm, ENGINE_GPU_RMS_NORM)
 NORM_OP(l2_norm, ENGINE_GPU_L2_NORM)
 
-static void sum_rows_launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch)
-{
-    (void)scratch;
-    const struct engine_gpu_sum_rows arguments = {engine_gpu_tensor_of(node),
-                                                  engine_gpu_tensor_of(node->src[0])};
-    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_SUM_ROWS,
-                     engine_gpu_half_blocks(engine_tensor_rows(node)), &arguments);
-}
-
-const struct engine_gpu_op engine_gpu_op_sum_rows = {
-    .op = &engine_op_sum_rows, .supports = engine_gpu_has_floats, .launch = sum_rows_launch};
+ENGINE_GPU_ONE_KERNEL(sum_rows, SUM_ROWS, engine_gpu_has_floats(node),
+                      engine_gpu_half_blocks(engine_tensor_rows(node)), engine_gpu_tensor_of(node),
+                      engine_gpu_tensor_of(node->src[0]))
 
 /* Without a mask or sinks. */
-static bool soft_max_supports(const struct engine_tensor *node)
-{
-    return engine_gpu_is_float(node->src[0]) && !node->src[1] && !node->src[2];
-}
-
-static void soft_max_launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch)
-{
-    (void)scratch;
-    const struct engine_gpu_soft_max arguments = {engine_gpu_tensor_of(node),
-                                                  engine_gpu_tensor_of(node->src[0]),
-                                                  node->params.soft_max.scale};
-    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_SOFT_MAX,
-                     engine_gpu_half_blocks(engine_tensor_rows(node)), &arguments);
-}
-
-const struct engine_gpu_op engine_gpu_op_soft_max = {
-    .op = &engine_op_soft_max, .supports = soft_max_supports, .launch = soft_max_launch};
+ENGINE_GPU_ONE_KERNEL(soft_max, SOFT_MAX,
+                      engine_gpu_is_float(node->src[0]) && !node->src[1] && !node->src[2],
+                      engine_gpu_half_blocks(engine_tensor_rows(node)), engine_gpu_tensor_of(node),
+                      engine_gpu_tensor_of(node->src[0]), node->params.soft_max.scale)
 
 /* ---- Positions ---- */
 
-static void rope_launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch)
-{
-    (void)scratch;
-    const struct engine_gpu_rope arguments = {
-        .out = engine_gpu_tensor_of(node),
-        .a = engine_gpu_tensor_of(node->src[0]),
-        .table = engine_gpu_tensor_of(node->src[1]),
-        .normal = node->params.rope.kind == ENGINE_ROPE_NORMAL,
-    };
-    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_ROPE, engine_gpu_map_blocks(&arguments.out),
-                     &arguments);
-}
-
-const struct engine_gpu_op engine_gpu_op_rope = {
-    .op = &engine_op_rope, .supports = engine_gpu_has_floats, .launch = rope_launch};
+ENGINE_GPU_ONE_KERNEL(rope, ROPE, engine_gpu_has_floats(node),
+                      engine_gpu_map_blocks(&arguments.out), .out = engine_gpu_tensor_of(node),
+                      .a = engine_gpu_tensor_of(node->src[0]),
+                      .table = engine_gpu_tensor_of(node->src[1]),
+                      .normal = node->params.rope.kind == ENGINE_ROPE_NORMAL)
 
 /* ---- Keys and values ---- */
 

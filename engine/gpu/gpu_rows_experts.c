@@ -32,38 +32,12 @@ static void choose_launch(struct engine_gpu *gpu, const struct engine_tensor *no
 const struct engine_gpu_op engine_gpu_op_choose_experts = {
     .op = &engine_op_choose_experts, .supports = choose_supports, .launch = choose_launch};
 
-static bool weights_supports(const struct engine_tensor *node)
-{
-    return engine_gpu_is_float(node->src[0]);
-}
+ENGINE_GPU_ONE_KERNEL(expert_weights, EXPERT_WEIGHTS, engine_gpu_is_float(node->src[0]),
+                      engine_gpu_half_blocks(node->ne[1]), .out = engine_gpu_tensor_of(node),
+                      .probs = engine_gpu_tensor_of(node->src[0]),
+                      .ids = engine_gpu_tensor_of(node->src[1]), .how = node->params.expert_weights)
 
-static void weights_launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch)
-{
-    (void)scratch;
-    const struct engine_gpu_expert_weights arguments = {
-        .out = engine_gpu_tensor_of(node),
-        .probs = engine_gpu_tensor_of(node->src[0]),
-        .ids = engine_gpu_tensor_of(node->src[1]),
-        .how = node->params.expert_weights,
-    };
-    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_EXPERT_WEIGHTS, engine_gpu_half_blocks(node->ne[1]),
-                     &arguments);
-}
-
-const struct engine_gpu_op engine_gpu_op_expert_weights = {
-    .op = &engine_op_expert_weights, .supports = weights_supports, .launch = weights_launch};
-
-static void sum_launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch)
-{
-    (void)scratch;
-    const struct engine_gpu_expert_sum arguments = {
-        .out = engine_gpu_tensor_of(node),
-        .y = engine_gpu_tensor_of(node->src[0]),
-        .weights = engine_gpu_tensor_of(node->src[1]),
-    };
-    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_EXPERT_SUM, engine_gpu_map_blocks(&arguments.out),
-                     &arguments);
-}
-
-const struct engine_gpu_op engine_gpu_op_expert_sum = {
-    .op = &engine_op_expert_sum, .supports = engine_gpu_has_floats, .launch = sum_launch};
+ENGINE_GPU_ONE_KERNEL(expert_sum, EXPERT_SUM, engine_gpu_has_floats(node),
+                      engine_gpu_map_blocks(&arguments.out), .out = engine_gpu_tensor_of(node),
+                      .y = engine_gpu_tensor_of(node->src[0]),
+                      .weights = engine_gpu_tensor_of(node->src[1]))

@@ -72,38 +72,15 @@ const struct engine_gpu_op engine_gpu_op_choose_keys = {.op = &engine_op_choose_
 
 /* ---- Sixteen lanes for each result ---- */
 
-static bool always(const struct engine_tensor *node)
-{
-    (void)node;
-    return true;
-}
+ENGINE_GPU_ONE_KERNEL(compress_keys, COMPRESS_KEYS, true,
+                      engine_gpu_half_blocks(node->ne[0] * node->ne[1]),
+                      .out = engine_gpu_tensor_of(node),
+                      .rows = engine_gpu_tensor_of(node->src[ENGINE_COMPRESS_ROWS]),
+                      .ranges = engine_gpu_tensor_of(node->src[ENGINE_COMPRESS_RANGE]),
+                      .tables = engine_gpu_tensor_of(node->src[ENGINE_COMPRESS_TABLES]),
+                      .ape = engine_gpu_tensor_of(node->src[ENGINE_COMPRESS_APE]),
+                      .how = node->params.compress_keys)
 
-static void compress_launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch)
-{
-    (void)scratch;
-    const struct engine_gpu_compress_keys arguments = {
-        .out = engine_gpu_tensor_of(node),
-        .rows = engine_gpu_tensor_of(node->src[ENGINE_COMPRESS_ROWS]),
-        .ranges = engine_gpu_tensor_of(node->src[ENGINE_COMPRESS_RANGE]),
-        .tables = engine_gpu_tensor_of(node->src[ENGINE_COMPRESS_TABLES]),
-        .ape = engine_gpu_tensor_of(node->src[ENGINE_COMPRESS_APE]),
-        .how = node->params.compress_keys,
-    };
-    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_COMPRESS_KEYS,
-                     engine_gpu_half_blocks(node->ne[0] * node->ne[1]), &arguments);
-}
-
-const struct engine_gpu_op engine_gpu_op_compress_keys = {
-    .op = &engine_op_compress_keys, .supports = always, .launch = compress_launch};
-
-static void sinkhorn_launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch)
-{
-    (void)scratch;
-    const struct engine_gpu_sinkhorn arguments = {
-        engine_gpu_tensor_of(node), engine_gpu_tensor_of(node->src[0]), node->params.sinkhorn};
-    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_SINKHORN,
-                     engine_gpu_half_blocks(node->ne[2] * node->ne[3]), &arguments);
-}
-
-const struct engine_gpu_op engine_gpu_op_sinkhorn = {
-    .op = &engine_op_sinkhorn, .supports = always, .launch = sinkhorn_launch};
+ENGINE_GPU_ONE_KERNEL(sinkhorn, SINKHORN, true, engine_gpu_half_blocks(node->ne[2] * node->ne[3]),
+                      engine_gpu_tensor_of(node), engine_gpu_tensor_of(node->src[0]),
+                      node->params.sinkhorn)

@@ -116,16 +116,6 @@ static bool sides_match(struct engine_tensor *dst, const struct engine_tensor *u
     return true;
 }
 
-static bool mul_mat_glu_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    return mul_mat_shape(dst, err) && sides_match(dst, dst->src[2], err);
-}
-
-static bool mul_mat_id_glu_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    return mul_mat_id_shape(dst, err) && sides_match(dst, dst->src[3], err);
-}
-
 /* A number for each result, at the same place. */
 static bool active_matches(struct engine_tensor *dst, const struct engine_tensor *active,
                            struct base_error *err)
@@ -149,16 +139,6 @@ static bool matrix_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-static bool mul_mat_active_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    return matrix_shape(dst, err) && active_matches(dst, dst->src[2], err);
-}
-
-static bool mul_mat_id_active_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    return mul_mat_id_shape(dst, err) && active_matches(dst, dst->src[3], err);
-}
-
 /* A copy of each matrix of w. */
 static bool columns_match(struct engine_tensor *dst, const struct engine_tensor *columns,
                           struct base_error *err)
@@ -170,16 +150,6 @@ static bool columns_match(struct engine_tensor *dst, const struct engine_tensor 
         columns->ne[0] != (int64_t)bytes || engine_tensor_rows(columns) != w->ne[2])
         return engine_shape_fail(dst, err, "the columns do not fit the weight");
     return true;
-}
-
-static bool mul_mat_columns_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    return matrix_shape(dst, err) && columns_match(dst, dst->src[2], err);
-}
-
-static bool mul_mat_id_columns_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    return mul_mat_id_shape(dst, err) && columns_match(dst, dst->src[3], err);
 }
 
 static bool mul_mat_transposed_shape(struct engine_tensor *dst, struct base_error *err)
@@ -271,26 +241,24 @@ struct engine_tensor *engine_mul_mat_transposed(struct engine_graph *g, struct e
     return ENGINE_NODE(g, &engine_op_mul_mat_transposed, x, w);
 }
 
-const struct engine_op engine_op_mul_mat = {
-    .name = "mul_mat", .n_src = 2, .shape = mul_mat_shape, .work = product_work};
-const struct engine_op engine_op_mul_mat_id = {
-    .name = "mul_mat_id", .n_src = 3, .shape = mul_mat_id_shape, .work = product_work};
-const struct engine_op engine_op_mul_mat_glu = {
-    .name = "mul_mat_glu", .n_src = 3, .shape = mul_mat_glu_shape, .work = product_work};
-const struct engine_op engine_op_mul_mat_id_glu = {
-    .name = "mul_mat_id_glu", .n_src = 4, .shape = mul_mat_id_glu_shape, .work = product_work};
-const struct engine_op engine_op_mul_mat_active = {
-    .name = "mul_mat_active", .n_src = 3, .shape = mul_mat_active_shape, .work = product_work};
-const struct engine_op engine_op_mul_mat_id_active = {.name = "mul_mat_id_active",
-                                                      .n_src = 4,
-                                                      .shape = mul_mat_id_active_shape,
-                                                      .work = product_work};
-const struct engine_op engine_op_mul_mat_columns = {
-    .name = "mul_mat_columns", .n_src = 3, .shape = mul_mat_columns_shape, .work = product_work};
-const struct engine_op engine_op_mul_mat_id_columns = {.name = "mul_mat_id_columns",
-                                                       .n_src = 4,
-                                                       .shape = mul_mat_id_columns_shape,
-                                                       .work = product_work};
+/* Defines the row of a product; SHAPE: an expression of dst and err, whether its sources fit. */
+#define PRODUCT_OP(NAME, N_SRC, SHAPE)                                                             \
+    static bool NAME##_op_shape(struct engine_tensor *dst, struct base_error *err)                 \
+    {                                                                                              \
+        return SHAPE;                                                                              \
+    }                                                                                              \
+    const struct engine_op engine_op_##NAME = {                                                    \
+        .name = #NAME, .n_src = (N_SRC), .shape = NAME##_op_shape, .work = product_work};
+PRODUCT_OP(mul_mat, 2, mul_mat_shape(dst, err))
+PRODUCT_OP(mul_mat_id, 3, mul_mat_id_shape(dst, err))
+PRODUCT_OP(mul_mat_glu, 3, mul_mat_shape(dst, err) && sides_match(dst, dst->src[2], err))
+PRODUCT_OP(mul_mat_id_glu, 4, mul_mat_id_shape(dst, err) && sides_match(dst, dst->src[3], err))
+PRODUCT_OP(mul_mat_active, 3, matrix_shape(dst, err) && active_matches(dst, dst->src[2], err))
+PRODUCT_OP(mul_mat_id_active, 4,
+           mul_mat_id_shape(dst, err) && active_matches(dst, dst->src[3], err))
+PRODUCT_OP(mul_mat_columns, 3, matrix_shape(dst, err) && columns_match(dst, dst->src[2], err))
+PRODUCT_OP(mul_mat_id_columns, 4,
+           mul_mat_id_shape(dst, err) && columns_match(dst, dst->src[3], err))
 
 struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_tensor *const *w,
                                          int n_w, struct engine_tensor *x)

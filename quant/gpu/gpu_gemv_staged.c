@@ -83,7 +83,7 @@ QUANT_INLINE struct sums sums_of_part(const struct super_type *type, bool is_ali
     const struct quant_panel_form *form = &type->layout->panel;
     const bool is_signed = type->offset == SIGNED;
     struct sums sums = {0};
-    struct super_part w;
+    struct gpu_codes w;
     int products[4];
     type->part(at, part, is_aligned, &w);
     GPU_EACH (s, 4) {

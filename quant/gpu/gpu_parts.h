@@ -102,11 +102,11 @@ QUANT_INLINE float scale32(struct quant_form32 form, const uint8_t *at)
 
 /* 64 codes, 32 of them from element `first` of the super-block on, then 32 from `second`; scales
  * and minima of their sub-blocks, 2 or 4. */
-struct super_part {
+struct gpu_codes {
     uint32_t code[16];
     int scale[4], min[4];
 };
-typedef void part_of(const uint8_t *at, int part, bool aligned, struct super_part *out);
+typedef void part_of(const uint8_t *at, int part, bool aligned, struct gpu_codes *out);
 
 /* A type: how its blocks are read. */
 struct super_type {
@@ -141,7 +141,7 @@ QUANT_INLINE float m_of_super(const struct super_type *type, const uint8_t *at)
 }
 
 /* The scales of Q4_K and Q5_K: of sub-blocks 2 * part and 2 * part + 1. */
-QUANT_INLINE void k_scales_of_part(const uint32_t scale[3], int part, struct super_part *out)
+QUANT_INLINE void k_scales_of_part(const uint32_t scale[3], int part, struct gpu_codes *out)
 {
     GPU_EACH (half, 2) {
         const int s = 2 * part + half, j = 8 * (s % 4), first = scale[0] >> j & 255,
@@ -151,7 +151,7 @@ QUANT_INLINE void k_scales_of_part(const uint32_t scale[3], int part, struct sup
     }
 }
 
-QUANT_INLINE void q4_k_part(const uint8_t *at, int part, bool aligned, struct super_part *out)
+QUANT_INLINE void q4_k_part(const uint8_t *at, int part, bool aligned, struct gpu_codes *out)
 {
     const struct q4_k_block *w = (const struct q4_k_block *)at;
     uint32_t head[4], q[8];
@@ -166,7 +166,7 @@ QUANT_INLINE void q4_k_part(const uint8_t *at, int part, bool aligned, struct su
     GPU_EACH (i, 16) out->code[i] = q[i % 8] >> 4 * (i / 8) & 0x0f0f0f0f;
 }
 
-QUANT_INLINE void q5_k_part(const uint8_t *at, int part, bool aligned, struct super_part *out)
+QUANT_INLINE void q5_k_part(const uint8_t *at, int part, bool aligned, struct gpu_codes *out)
 {
     const struct q5_k_block *w = (const struct q5_k_block *)at;
     uint32_t head[4], q[8], high[8];
@@ -186,7 +186,7 @@ QUANT_INLINE void q5_k_part(const uint8_t *at, int part, bool aligned, struct su
 }
 
 /* Codes g = t and t + 2 of half h. */
-QUANT_INLINE void q6_k_part(const uint8_t *at, int part, bool aligned, struct super_part *out)
+QUANT_INLINE void q6_k_part(const uint8_t *at, int part, bool aligned, struct gpu_codes *out)
 {
     (void)aligned;
     const struct q6_k_block *w = (const struct q6_k_block *)at;
@@ -201,7 +201,7 @@ QUANT_INLINE void q6_k_part(const uint8_t *at, int part, bool aligned, struct su
 }
 
 /* Q2_K and Q3_K: part 2h + t has the codes g = 2t and 2t + 1 of the bytes of half h. */
-QUANT_INLINE void q2_k_part(const uint8_t *at, int part, bool aligned, struct super_part *out)
+QUANT_INLINE void q2_k_part(const uint8_t *at, int part, bool aligned, struct gpu_codes *out)
 {
     (void)aligned;
     const struct q2_k_block *w = (const struct q2_k_block *)at;
@@ -215,7 +215,7 @@ QUANT_INLINE void q2_k_part(const uint8_t *at, int part, bool aligned, struct su
     }
 }
 
-QUANT_INLINE void q3_k_part(const uint8_t *at, int part, bool aligned, struct super_part *out)
+QUANT_INLINE void q3_k_part(const uint8_t *at, int part, bool aligned, struct gpu_codes *out)
 {
     (void)aligned;
     const struct q3_k_block *w = (const struct q3_k_block *)at;
@@ -234,7 +234,7 @@ QUANT_INLINE void q3_k_part(const uint8_t *at, int part, bool aligned, struct su
     }
 }
 
-QUANT_INLINE void iq4_xs_part(const uint8_t *at, int part, bool aligned, struct super_part *out)
+QUANT_INLINE void iq4_xs_part(const uint8_t *at, int part, bool aligned, struct gpu_codes *out)
 {
     (void)aligned;
     const struct iq4_xs_block *w = (const struct iq4_xs_block *)at;

@@ -175,7 +175,7 @@ QUANT_INLINE void unpack_super(const struct tile *t, int64_t b)
     const int first = first_of_part(type, part), second = second_of_part(type, part);
     const uint8_t *from = row_at(t, row, b);
     const uint8_t *at = t->s->rows + row * t->pitch + ((uintptr_t)from & 15);
-    struct super_part w;
+    struct gpu_codes w;
     if (type->may_align && (uintptr_t)from % 16 == 0)
         type->part(at, part, true, &w);
     else

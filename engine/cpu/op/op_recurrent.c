@@ -249,6 +249,16 @@ ENGINE_CPU_ROWS_OP(ssm_conv, ssm_conv_scratch, ssm_conv_run);
 
 /* ---- ssm_scan ---- */
 
+/* Defines the row of an op from NAME_step; LIKE: the source with the output's shape; ROWS: of a
+ * unit. */
+#define UNITS_OP(NAME, SOURCES, LIKE, ROWS)                                                        \
+    static void NAME##_run(const struct engine_task *task, struct engine_tensor *dst)              \
+    {                                                                                              \
+        run_units(task, dst, ENGINE_##SOURCES##_##LIKE, ENGINE_##SOURCES##_TABLE,                  \
+                  ENGINE_##SOURCES##_SPANS, ROWS, NAME##_step);                                    \
+    }                                                                                              \
+    ENGINE_CPU_ROWS_OP(NAME, buffers_scratch, NAME##_run);
+
 /* Returns softplus(dt) of the unit's head. Heads follow each other, so it is computed for several
  * at once, which takes as long as one. */
 static float scan_step_size(struct scan_unit *u)
@@ -285,13 +295,7 @@ static void ssm_scan_step(struct scan_unit *u)
     u->vec->scan(&scan);
 }
 
-static void ssm_scan_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    run_units(task, dst, ENGINE_SCAN_X, ENGINE_SCAN_TABLE, ENGINE_SCAN_SPANS, UNIT_ROWS,
-              ssm_scan_step);
-}
-
-ENGINE_CPU_ROWS_OP(ssm_scan, buffers_scratch, ssm_scan_run);
+UNITS_OP(ssm_scan, SCAN, X, UNIT_ROWS)
 
 /* ---- wkv6 ---- */
 
@@ -314,14 +318,8 @@ static void wkv6_step(struct scan_unit *u)
     vec->mad(dim, v, vec->dot(dim, u->temp, r), u->out);
 }
 
-static void wkv6_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    /* Each output is a sum over all rows. */
-    const int64_t all = dst->src[ENGINE_WKV6_TABLE]->ne[1];
-    run_units(task, dst, ENGINE_WKV6_K, ENGINE_WKV6_TABLE, ENGINE_WKV6_SPANS, all, wkv6_step);
-}
-
-ENGINE_CPU_ROWS_OP(wkv6, buffers_scratch, wkv6_run);
+/* Each output is a sum over all rows. */
+UNITS_OP(wkv6, WKV6, K, dst->src[ENGINE_WKV6_TABLE]->ne[1])
 
 /* ---- wkv7 ---- */
 
@@ -341,12 +339,7 @@ static void wkv7_step(struct scan_unit *u)
     }
 }
 
-static void wkv7_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    run_units(task, dst, ENGINE_WKV7_R, ENGINE_WKV7_TABLE, ENGINE_WKV7_SPANS, UNIT_ROWS, wkv7_step);
-}
-
-ENGINE_CPU_ROWS_OP(wkv7, buffers_scratch, wkv7_run);
+UNITS_OP(wkv7, WKV7, R, UNIT_ROWS)
 
 /* ---- gated_delta ---- */
 
@@ -369,10 +362,4 @@ static void gated_delta_step(struct scan_unit *u)
     u->vec->delta(&delta);
 }
 
-static void gated_delta_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    run_units(task, dst, ENGINE_DELTA_V, ENGINE_DELTA_TABLE, ENGINE_DELTA_SPANS, UNIT_ROWS,
-              gated_delta_step);
-}
-
-ENGINE_CPU_ROWS_OP(gated_delta, buffers_scratch, gated_delta_run);
+UNITS_OP(gated_delta, DELTA, V, UNIT_ROWS)
