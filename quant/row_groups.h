@@ -59,8 +59,10 @@ QUANT_INLINE void quant_group_prefetch_adjacent(const struct quant_row_group *gr
 {
     const size_t n = (size_t)group->n;
     const uint8_t *next = at + n * group->row_stride + (n - 1) * done;
-    if (group->adjacent_rows)
-        quant_prefetch_once((const char *)next + QUANT_ADJACENT_DISTANCE, n * bytes);
+    const char *ahead = (const char *)next + QUANT_ADJACENT_DISTANCE;
+    if (!group->adjacent_rows) return;
+    quant_prefetch_translation(ahead, n * bytes);
+    quant_prefetch_once(ahead, n * bytes);
 }
 
 /* Computes the sums of a group of rows that begins at `row`; those of the next column follow

@@ -24,6 +24,17 @@ PREFETCH_INLINE void quant_prefetch(const char *at, size_t bytes)
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 2);
 }
 
+/* The processor drops most prefetches to a page whose address translation is not cached, but not
+ * those to the first-level cache. So for each page that begins in the bytes of a step, this
+ * prefetches the first line of the page after it, and with it the translation; with more such
+ * prefetches of a page nothing is gained. From pages of 4 KB one thread then reads 1.2 to 1.6 times
+ * as fast on Zen 4 and 1.3 to 1.5 times on Zen 5. */
+PREFETCH_INLINE void quant_prefetch_translation(const char *at, size_t bytes)
+{
+    const size_t in_page = (uintptr_t)at % QUANT_PAGE;
+    if (in_page < bytes) __builtin_prefetch(at - in_page + QUANT_PAGE, 0, 3);
+}
+
 /* Prefetches to the first-level cache; its distance is as large as that cache allows when a single
  * stream is read. */
 enum { QUANT_SINGLE_DISTANCE = 6144 };
@@ -68,17 +79,6 @@ PREFETCH_INLINE void quant_prefetch_written(const void *at, size_t bytes)
         __builtin_prefetch((const char *)at + line, 1, 3);
 }
 
-/* As quant_prefetch, for steps of many lines. The processor drops most prefetches to a page whose
- * address translation is not cached, but not those to the first-level cache. One of the latter
- * therefore precedes the others by a page, for the first line of each page. On Zen 4 one thread
- * then reads 1.2 to 1.6 times as fast from pages of 4 KB. */
-PREFETCH_INLINE void quant_prefetch_pages(const char *at, size_t bytes)
-{
-    size_t in_page = (uintptr_t)at % QUANT_PAGE;
-    if (in_page < bytes) __builtin_prefetch(at - in_page + QUANT_PAGE, 0, 3);
-    quant_prefetch(at, bytes);
-}
-
 /* For a single stream in steps of any length: prefetches the pieces of `at_once` bytes (a power of
  * two, at most a page, and aligned to it) that begin in `bytes` from `at`, so that no line is
  * prefetched twice. */
@@ -86,7 +86,7 @@ PREFETCH_INLINE void quant_prefetch_stream(const char *at, size_t bytes, size_t 
 {
     const char *next = at + (0 - (uintptr_t)at) % at_once;
     for (; next < at + bytes; next += at_once) {
-        if ((uintptr_t)next % QUANT_PAGE == 0) __builtin_prefetch(next + QUANT_PAGE, 0, 3);
+        quant_prefetch_translation(next, 1);
         quant_prefetch(next, at_once);
     }
 }
@@ -94,10 +94,11 @@ PREFETCH_INLINE void quant_prefetch_stream(const char *at, size_t bytes, size_t 
 /* Prefetches a single stream by the processor's policy (struct cpu_prefetch). */
 PREFETCH_INLINE void quant_prefetch_single(const char *at, size_t bytes, bool to_l1)
 {
+    quant_prefetch_translation(at, bytes);
     if (to_l1)
         quant_prefetch_to_l1(at, bytes);
     else
-        quant_prefetch_pages(at, bytes);
+        quant_prefetch(at, bytes);
 }
 
 #endif

@@ -71,6 +71,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_single_row(const struct quant_pro
         .ahead = by_line ? quant_line_from(ahead) : NULL,
     };
     const struct quant_step_column column = {.single_row = single_row};
+    quant_prefetch_translation(ahead, bytes);
     if (!by_line) quant_prefetch_lines(ahead, bytes, single_row);
     __m512i heads, isum;
     quant_step_sums(p->form, &pairs, 1, &column, &heads, &isum);

@@ -115,9 +115,10 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_lanes_rows_avx512(const void *product,
         EACH (i, group->n) {
             const uint8_t *w = quant_group_row(group, row, (size_t)i, done);
             if (done % 64 < w_step) quant_group_prefetch_listed(group, (size_t)i, done, 64);
-            if (group->adjacent_rows)
+            if (group->adjacent_rows) {
+                quant_prefetch_translation((const char *)w + QUANT_SINGLE_DISTANCE, w_step);
                 quant_prefetch_once((const char *)w + QUANT_SINGLE_DISTANCE, w_step);
-            else if ((uintptr_t)w % 64 < w_step) /* once for each line */
+            } else if ((uintptr_t)w % 64 < w_step) /* once for each line */
                 quant_group_prefetch_strided(group, w, 64);
             EACH (c, p->n_columns) lanes[c][i] = p->step(lanes[c][i], w, x[c], p->form.step);
         }
