@@ -52,10 +52,11 @@ uint64_t support_read(const char *from, size_t bytes, bool to_l1)
     uint64_t sum = 0;
     for (size_t at = 0; at < bytes; at += STEP) {
         const size_t left = bytes - at, n = left < STEP ? left : STEP;
+        quant_prefetch_translation(from + at + QUANT_SINGLE_DISTANCE, n);
         if (to_l1)
             quant_prefetch_once(from + at + QUANT_SINGLE_DISTANCE, n);
         else
-            quant_prefetch_pages(from + at + QUANT_SINGLE_DISTANCE, n);
+            quant_prefetch(from + at + QUANT_SINGLE_DISTANCE, n);
         for (size_t i = 0; i + sizeof sum <= n; i += LINE) {
             uint64_t word;
             memcpy(&word, from + at + i, sizeof word);
