@@ -36,6 +36,18 @@ static void cut_range(const char *text, size_t *n, uint32_t *first, uint32_t *la
     *n = (size_t)(colon - text);
 }
 
+/* Whether the path is that of no file, but its part before some colon is. */
+static bool follows_file(const char *path)
+{
+    bool found = false;
+    for (size_t n = strlen(path); n > 0 && !found && access(path, F_OK) != 0; n--) {
+        char *file = path[n] == ':' ? strndup(path, n) : NULL;
+        found = file && access(file, F_OK) == 0;
+        free(file);
+    }
+    return found;
+}
+
 static bool parse(const char *text, bool is_vector, struct cli_adapter *a, struct base_error *err)
 {
     size_t n = strlen(text);
@@ -48,7 +60,10 @@ static bool parse(const char *text, bool is_vector, struct cli_adapter *a, struc
         return base_fail_at(err, BASE_USAGE, text, -1, "no layer is in the range %u to %u",
                             a->first, a->last);
     a->path = strndup(text, n);
-    return a->path || base_fail(err, BASE_NO_MEMORY, "not enough memory");
+    if (!a->path) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
+    return !follows_file(a->path) ||
+           base_fail_at(err, BASE_USAGE, text, -1, "what follows the file is no :SCALE%s",
+                        is_vector ? "[:FROM-TO]" : "");
 }
 
 /* ---- Opening ---- */

@@ -280,6 +280,14 @@ err_line 'm.gguf: general.type: .*the file is no adapter'
 infer run $m -p x --lora "$work/none.gguf:2"
 status 3
 err_line 'none.gguf: cannot open'
+for scale in x nan 1:2-3 0.5x; do
+    infer run $m -p x --lora "$a:$scale"
+    status 2
+    err_line "a.gguf:$scale: what follows the file is no :SCALE\$"
+done
+infer run $m -p x --control-vector "$a:0.1:5"
+status 2
+err_line 'a.gguf:0.1:5: what follows the file is no :SCALE\[:FROM-TO\]$'
 
 begin control_vectors_are_added_to_layers
 if command -v python3 >/dev/null 2>&1; then
@@ -309,7 +317,7 @@ PYTHON
     equal "$got" "$base"
     usage 'v.gguf:1:3-2: no layer is in the range 3 to 2' run $m -p x --control-vector "$work/v.gguf:1:3-2"
     infer run $m -p x --control-vector "$work/v.gguf:1:-1-2" # no range
-    status 3
+    status 2
     answer $m -p "$long" --control-vector "$work/v.gguf" --cache "$work/cache"
     cached 0
     infer embed $e -p 'one two' --control-vector "$work/v.gguf"
