@@ -1,5 +1,6 @@
 /* generate/embed.c: embeddings and scores of texts. See generate/embed.h. */
 #include "generate/embed.h"
+#include "base/elementary.h"
 #include "models/adapter.h"
 #include <math.h>
 #include <stdlib.h>
@@ -196,11 +197,11 @@ static double norm_of(const float *v, size_t n, int p)
     double sum = 0, largest = 0;
     for (size_t i = 0; i < n; i++) {
         const double x = fabs((double)v[i]);
-        sum += p == 1 ? x : p == 2 ? x * x : pow(x, p);
+        sum += p == 1 ? x : p == 2 ? x * x : base_pow(x, p);
         if (x > largest) largest = x;
     }
     if (p == 0) return largest / 32760;
-    return p == 1 ? sum : p == 2 ? sqrt(sum) : pow(sum, 1.0 / p);
+    return p == 1 ? sum : p == 2 ? sqrt(sum) : base_pow(sum, 1.0 / p);
 }
 
 void generate_embed_normalize(float *v, size_t n, int p)
