@@ -253,7 +253,6 @@ static void projections_follow_the_pooling(void **state)
     uint32_t size, n;
     double x[MAX_SIZE], u[MAX_SIZE], y[MAX_SIZE];
     make_texts(&t);
-    open_model(&s, "gemma-embedding", NULL, NULL, plain());
     for (int none = 0; none < 2; none++) {
         const enum model_pooling pooling = none ? MODEL_POOL_NONE : MODEL_POOL_MEAN;
         open_model(&s, "gemma-embedding", NULL, NULL, plain());
