@@ -589,3 +589,24 @@ of("cli/pull/pull.c", "t_pull.sh",
    ("if (!p->request.again || p->failures >= p->d->options->retries) return false;",
     "if (!p->request.again || p->failures > p->d->options->retries) return false;", "as many attempts as --retries says"),
    )
+
+# ---- Kernels for 64-bit ARM, under qemu ----
+of("engine/cpu/arm/vec_neon.c", "test_vec",
+   ("return vbslq_f32(vcgtq_f32(a, b), a, b);", "return vmaxq_f32(a, b);", "the larger of a NaN and b is b"),
+   ("const float32x4_t x4 = vaddq_f32(vaddq_f32(a.q[0], a.q[2]), vaddq_f32(a.q[1], a.q[3]));",
+    "const float32x4_t x4 = vaddq_f32(vaddq_f32(a.q[0], a.q[1]), vaddq_f32(a.q[2], a.q[3]));",
+    "lanes are added to those half of them away"),
+   )
+of("quant/arm/floats_arm.c", "test_checkkern",
+   ("return !(status & FLUSHED);", "return !(status & FLUSHED << 8);", "rows with a flushed result are computed again"),
+   ("{16, 4, 4, 0x80000000, f32_add}", "{16, 4, 4, 0, f32_add}", "products of missing weights change no lane, not even -0"),
+   )
+of("quant/arm/act_arm.c", "test_checkkern",
+   ("vmaxq_u32(vmaxq_u32(largest[0], largest[1]), vmaxq_u32(largest[2], largest[3])));",
+    "vmaxq_u32(vmaxq_u32(largest[0], largest[1]), vmaxq_u32(largest[2], largest[2])));",
+    "the largest element is that of all registers"),
+   )
+of("engine/cpu/arm/attn_neon.c", "test_attention",
+   ("const float32x4_t v = vbslq_f32(in_range(tile, r, s * SUB + 4 * i), t, least);",
+    "const float32x4_t v = t;", "keys out of the range do not scale weights"),
+   )
