@@ -428,6 +428,10 @@ of("models/state/recurrent.c", "test_snapshots",
     "a fork has the snapshot at its end"),
    )
 
+of("models/weights.c", "test_models",
+   ("b->used[t - gguf_tensor_at(b->file, 0)] = true;", "", "biases and scales without a use are no error"),
+   )
+
 # ---- RoPE, attention ----
 of("models/block/rope.c", "test_rope",
    ("return b->state->n_ctx > (uint32_t)rope->n_ctx_orig ? ends->rope_long : ends->rope_short;",

@@ -433,6 +433,38 @@ static void experts_one_by_one_give_the_bits_of_stacked_ones(void **state)
     }
 }
 
+/* Kimi delta attention, lightning attention and gates of attention have neither. */
+static void biases_and_scales_without_a_use_do_not_change_logits(void **state)
+{
+    static const struct {
+        const char *fixture, *unused;
+    } cases[] = {
+        {"kimi-linear", "attn_k.bias attn_v.bias attn_k.scale attn_v.scale ssm_beta.scale"},
+        {"minimax-01", "attn_qkv.scale"},
+        {"afmoe", "attn_gate.scale"}};
+    const struct setting plain = {1, 32, cpu_level_best(), QUANT_F16, false};
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const struct support_fixture *f = fixture(cases[k].fixture);
+        struct support_model m = options_of(f, QUANT_F32);
+        float *logits[2];
+        int32_t ids[MANY_IDS];
+        size_t n_vocab;
+        char path[64], with[512];
+        make_ids(ids, MANY_IDS);
+        for (int extra = 0; extra < 2; extra++) {
+            temporary(path, "unused");
+            write_model(&m, path);
+            logits[extra] = logits_of(path, &plain, f, ids, MANY_IDS, &n_vocab);
+            unlink(path);
+            snprintf(with, sizeof with, "%s %s", m.with ? m.with : "", cases[k].unused);
+            m.with = with;
+        }
+        assert_memory_equal(logits[1], logits[0], MANY_IDS * n_vocab * sizeof(float));
+        for (int extra = 0; extra < 2; extra++) free(logits[extra]);
+    }
+}
+
 /* (Each type in all settings: test_matmul.c.) */
 static void every_type_gives_the_same_bits_for_any_setting(void **state)
 {
@@ -645,6 +677,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(logits_are_those_of_an_independent_implementation),
         cmocka_unit_test(every_architecture_gives_the_same_bits_for_any_setting),
         cmocka_unit_test(experts_one_by_one_give_the_bits_of_stacked_ones),
+        cmocka_unit_test(biases_and_scales_without_a_use_do_not_change_logits),
         cmocka_unit_test(every_type_gives_the_same_bits_for_any_setting),
         cmocka_unit_test(every_cache_gives_the_same_bits_for_any_setting),
     };
