@@ -57,6 +57,30 @@ uint16_t quant_fit_half(float scale)
     return quant_f32_to_f16(scale);
 }
 
+float quant_fit_find_d(int min_scale, int n, float largest, const float *scale, const float *gain)
+{
+    const float low = (float)min_scale;
+    float found = largest / low, least = INFINITY, weight[16];
+    for (int s = 0; s < n; s++) {
+        const float inverse = quant_fit_inverse(scale[s]);
+        weight[s] = gain[s] * inverse * inverse;
+    }
+    for (int i = 0; i < 32; i++) { /* the largest scale is at 1.05 .. 0.49 of the range, or below */
+        const float part = 1.05f - (float)(i / 2) * 0.0375f;
+        const float d = largest / (low * (i % 2 ? -part : part)), inverse = quant_fit_inverse(d);
+        float error = 0.0f;
+        for (int s = 0; s < n; s++) {
+            const float off =
+                scale[s] - d * quant_fit_integer(scale[s] * inverse, low, -low - 1.0f);
+            error += weight[s] * (off * off);
+        }
+        if (!(error < least)) continue;
+        least = error;
+        found = d;
+    }
+    return found;
+}
+
 /* ---- Rows of super-blocks ---- */
 
 static const float *from(const float *at, int64_t b)

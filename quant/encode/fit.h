@@ -96,6 +96,11 @@ static inline float quant_fit_integer(float v, float low, float high)
 /* The scale in half precision; above its range, the largest. */
 uint16_t quant_fit_half(float scale);
 
+/* The d for which n (at most 16) scales, rounded to the integers min_scale .. -min_scale - 1, are
+ * nearest to the exact ones. Of the sums of errors of sub-blocks, each its sum of w * value^2 times
+ * the squared difference of its scales, the least is taken. gain: scale^2 times that sum. */
+float quant_fit_find_d(int min_scale, int n, float largest, const float *scale, const float *gain);
+
 /* 1 / scale, or 0 if that is not finite. */
 static inline float quant_fit_inverse(float scale)
 {
