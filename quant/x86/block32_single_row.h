@@ -71,7 +71,6 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_single_row(const struct quant_pro
         .ahead = by_line ? quant_line_from(ahead) : NULL,
     };
     const struct quant_step_column column = {.single_row = single_row};
-    quant_prefetch_translation(ahead, bytes);
     if (!by_line) quant_prefetch_lines(ahead, bytes, single_row);
     __m512i heads, isum;
     quant_step_sums(p->form, &pairs, 1, &column, &heads, &isum);
@@ -91,6 +90,8 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_row_values(const struct quant_product5
     /* Loads of a step end less than two blocks after it. */
     const int64_t outside = end && part->last && part->rest < 2 ? QUANT_ROW_BLOCKS : 0;
     int64_t i = 0;
+    quant_prefetch_translations((const char *)at + QUANT_SINGLE_DISTANCE,
+                                (size_t)(part->n + part->rest) * p->form.block_bytes);
     for (; i < part->n - outside; i += QUANT_ROW_BLOCKS, at += bytes)
         quant_step_single_row(p, at, column++, true, v + i);
     for (; i < part->n; i += QUANT_ROW_BLOCKS, at += bytes)
