@@ -35,7 +35,7 @@ PREFETCH_INLINE void quant_prefetch_translation(const char *at, size_t bytes)
     if (in_page < bytes) __builtin_prefetch(at - in_page + QUANT_PAGE, 0, 3);
 }
 
-/* The same for the bytes of many steps. */
+/* quant_prefetch_translation for the bytes of many steps at once. */
 PREFETCH_INLINE void quant_prefetch_translations(const char *at, size_t bytes)
 {
     const char *next = at + (0 - (uintptr_t)at) % QUANT_PAGE;
