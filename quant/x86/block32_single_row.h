@@ -70,7 +70,6 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_single_row(const struct quant_pro
         .ahead = by_line ? quant_line_from(ahead) : NULL,
     };
     const struct quant_step_column column = {.single_row = single_row};
-    quant_prefetch_translation(ahead, bytes);
     if (!by_line) quant_prefetch_lines(ahead, bytes, single_row);
     __m512i heads, isum;
     quant_step_sums(p->form, &pairs, 1, &column, &heads, &isum);
@@ -90,6 +89,8 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_row_values(const struct quant_product5
     /* Loads of a step end less than two blocks after it. */
     const int64_t outside = end && part->last && part->rest < 2 ? QUANT_ROW_BLOCKS : 0;
     int64_t i = 0;
+    quant_prefetch_translations((const char *)at + QUANT_SINGLE_DISTANCE,
+                                (size_t)(part->n + part->rest) * p->form.block_bytes);
     for (; i < part->n - outside; i += QUANT_ROW_BLOCKS, at += bytes)
         quant_step_single_row(p, at, column++, true, v + i);
     for (; i < part->n; i += QUANT_ROW_BLOCKS, at += bytes)
@@ -116,39 +117,35 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_row_values_add(__m512 acc, const flo
     return quant_step_add(acc, _mm512_shuffle_ps(two[1], two[3], 0xee), true);
 }
 
-/* Adds v of a part of eight rows to out, the sums of the earlier parts. */
-CPU_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_add(const struct quant_product512 *p,
-                                                         const struct quant_row_part *part,
-                                                         const uint8_t *row, size_t stride,
-                                                         const float *v, float *out)
-{
-    const struct quant_row_group rows = {.n = QUANT_GEMV_ROWS, .row_stride = stride};
-    __m512 acc = _mm512_setzero_ps();
-    if (part->first > 0) acc = quant_load_eight(out);
-    for (int64_t i = 0; i < part->n; i += 8)
-        acc = quant_row_values_add(acc, v + i, (size_t)part->n);
-    if (part->last) quant_blocks_interleaved(p, &rows, row, part->first + part->n, false, &acc);
-    quant_store_eight(acc, out);
-}
-
 /* Multiplies a part of all rows. The values of eight rows are added while those of the next eight
- * are computed, to hide the latency of the long chain of additions. */
+ * are computed, an eighth after each row: the processor overlaps so short a chain of additions with
+ * the products of the next row, but not one of all values, while memory would be idle. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv_row_part(const struct quant_product512 *p,
                                                         const struct quant_row_part *part,
                                                         const struct quant_rows *rows, float *out)
 {
     enum { ROWS = QUANT_GEMV_ROWS };
+    const struct quant_row_group group = {.n = ROWS, .row_stride = rows->row_bytes};
+    const int64_t share = (part->n / ROWS + 7) / 8 * 8;
     _Alignas(64) float v[2][ROWS * QUANT_ROW_MAX_BLOCKS];
     const uint8_t *row = rows->w;
     const size_t eight = ROWS * rows->row_bytes;
     for (int64_t g = 0; g <= rows->n; g++, row += eight) {
         const uint8_t *at = row + (size_t)part->first * p->form.block_bytes;
-        for (int r = 0; g < rows->n && r < ROWS; r++, at += rows->row_bytes)
-            quant_row_values(p, part, at, g + 1 == rows->n && r + 1 == ROWS,
-                             v[g % 2] + r * part->n);
-        if (g > 0)
-            quant_eight_rows_add(p, part, row - eight, rows->row_bytes, v[(g - 1) % 2],
-                                 out + ROWS * (g - 1));
+        float *sum = out + ROWS * (g - 1); /* of the last eight rows */
+        __m512 acc = _mm512_setzero_ps();
+        if (g > 0 && part->first > 0) acc = quant_load_eight(sum);
+        for (int r = 0; r < ROWS; r++, at += rows->row_bytes) {
+            if (g < rows->n)
+                quant_row_values(p, part, at, g + 1 == rows->n && r + 1 == ROWS,
+                                 v[g % 2] + r * part->n);
+            for (int64_t i = r * share; g > 0 && i < (r + 1) * share && i < part->n; i += 8)
+                acc = quant_row_values_add(acc, v[(g - 1) % 2] + i, (size_t)part->n);
+        }
+        if (g == 0) continue;
+        if (part->last)
+            quant_blocks_interleaved(p, &group, row - eight, part->first + part->n, false, &acc);
+        quant_store_eight(acc, sum);
     }
 }
 

@@ -251,7 +251,10 @@ PREFETCH_INLINE void engine_attn_prefetch_bytes(const struct engine_attn_tile *t
 {
     enum { STREAMS = 4 };
     if (!tile->streams) {
-        quant_prefetch_single(tile->ahead + done, (size_t)bytes, tile->to_l1);
+        if (tile->to_l1) /* without translations, which cost more than they gain here */
+            quant_prefetch_to_l1(tile->ahead + done, (size_t)bytes);
+        else
+            quant_prefetch_single(tile->ahead + done, (size_t)bytes, false);
         return;
     }
     for (uint64_t i = 0; i < STREAMS; i++)
