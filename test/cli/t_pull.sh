@@ -26,6 +26,8 @@ until [ -e "$work/hub/ready" ] || [ $n -ge 100 ]; do
     n=$((n + 1))
 done
 [ -e "$work/hub/ready" ] || { echo "skip: the hub does not start"; finish; exit 0; }
+"$test_python" -S -c 'import socket, sys; socket.create_connection(("127.0.0.1", int(sys.argv[1])), 5)' \
+    "$(cat "$work/hub/main_port")" 2>/dev/null || { echo "skip: 127.0.0.1 cannot be reached"; finish; exit 0; }
 here=http://127.0.0.1:$(cat "$work/hub/main_port")
 other=http://127.0.0.1:$(cat "$work/hub/other_port")
 INFER_HUB=$here
