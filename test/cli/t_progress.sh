@@ -34,7 +34,8 @@ python3 - "$work/screen" <<'PYTHON' || bad "$(cat "$work/said")"
 import re
 import sys
 text = open(sys.argv[1], encoding="utf-8").read()
-line = r"evaluating: \d+ of \d+ tokens(, [0-9.]+/(s|min), (\d+:)?\d+:\d\d left(, perplexity [0-9.]+)?)?  \|[ █▏▎▍▌▋▊▉]+\|"
+# Of long figures there is no bar (its width: test_progress).
+line = r"evaluating: \d+ of \d+ tokens(, [0-9.]+/(s|min), (\d+:)?\d+:\d\d left(, perplexity [0-9.]+)?)?(  \|[ █▏▎▍▌▋▊▉]+\|)?"
 sys.exit(not re.search(line, text))
 PYTHON
 if [ -z "$quick" ]; then
