@@ -2,8 +2,8 @@
  * compiler places the arrays in memory; `-O3` alone unrolls too late. */
 #pragma once
 
-/* Before a loop of at most 16 iterations. (The compiler warns of loops that it cannot unroll because
- * of a sanitizer's checks.) */
+/* Before a loop of at most 16 iterations. (The compiler warns of loops that it cannot unroll
+ * because of a sanitizer's checks.) */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define UNROLL
 #else
