@@ -27,12 +27,14 @@ static bool open_path(struct cli_cache_folder *f, const char *given, bool make, 
     else if (!cli_user_path("XDG_CACHE_HOME", ".cache", "prefix", &f->path))
         return base_fail(err, BASE_FAILED, "there is no folder for it: set HOME, or name one");
     if (f->path.failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    if (make && is_own && f->path.size) (void)cli_user_make_folder(f->path.data, 0700);
-    if (make && !is_own && f->path.size) (void)mkdir(f->path.data, 0700);
+    int why = 0; /* the folder is not made */
+    if (make && f->path.size &&
+        (is_own ? !cli_user_make_folder(f->path.data, 0700) : mkdir(f->path.data, 0700) != 0))
+        why = errno;
     f->fd = open(f->path.size ? f->path.data : "", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     *missing = f->fd < 0 && errno == ENOENT;
     if (f->fd < 0 || fstat(f->fd, &st) != 0)
-        return base_fail(err, BASE_FAILED, "%s", strerror(errno));
+        return base_fail(err, BASE_FAILED, "%s", strerror(*missing && why ? why : errno));
     return cli_user_owns(&st) ||
            base_fail(err, BASE_FAILED, "others can write to it, or it is theirs");
 }

@@ -56,6 +56,7 @@ struct batch {
     uint64_t n_open, n_open_bytes; /* lines without an answer */
     uint64_t n_part;               /* lines of this part, including those with an earlier answer */
     uint64_t n_answers, n_failed;  /* in this run */
+    uint64_t n_unanswered;         /* of n_failed: records without an end */
     uint64_t n_read, n_generated;  /* tokens */
     double start;                  /* base_seconds() */
 };
@@ -313,6 +314,7 @@ static bool take_line(struct batch *b, const char *line, size_t size, struct bas
     if (b->values->csv && b->input.unfinished && b->input.quotes == CLI_QUOTES_OPEN) {
         cli_note("record %llu: the quotes that open in it never close", (unsigned long long)number);
         b->n_failed++;
+        b->n_unanswered++;
         return true;
     }
     const uint64_t hash = b->output.path ? hash_of(b, line, size) : 0;
@@ -416,7 +418,7 @@ static bool report(const struct batch *b, struct base_error *err)
                  (unsigned long long)b->context.empty_line, b->context.empty_why);
     if (n_failed == 0) return true;
     return base_fail(err, BASE_FAILED, "%llu of %llu lines failed%s", (unsigned long long)n_failed,
-                     (unsigned long long)(b->n_answers + b->output.n_held),
+                     (unsigned long long)(b->n_answers + b->n_unanswered + b->output.n_held),
                      cli_batch_is_plain(b->values) ? "" : ": their answers have an \"error\"");
 }
 

@@ -243,7 +243,7 @@ static bool convert_with(struct quantize *q, const struct gguf_tensor *t,
         if (!base_goes_on(err)) return false; /* interrupted: some rows of the slab are missing */
         if (broken)
             return base_fail(err, BASE_FAILED, "%.*s: has weights that are not finite%s%s",
-                             (int)t->name.size, t->name.data, to ? ", or none as " : "",
+                             (int)t->name.size, t->name.data, to ? ", or would not be as " : "",
                              to ? to->name : "");
         const char *out = to ? q->slab : job.in;
         const uint64_t bytes = (uint64_t)job.rows * job.out_row;

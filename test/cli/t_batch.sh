@@ -711,6 +711,7 @@ batch --csv --each '{a}' --choices x
 status 1
 out 'a,b,answer\n1,2,x\n'
 err_like '^infer: record 3: the quotes that open in it never close$'
+err_like '^infer: 1 of 2 lines failed$'
 printf 'a,b\n1,2\n' >"$lines" # what is no column stays as it is, with a remark
 batch --csv --each '{a} {c} {"d": 1}' --choices x
 status 0

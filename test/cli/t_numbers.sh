@@ -30,7 +30,7 @@ begin quantize_refuses_weights_that_a_type_cannot_hold
 last_weight '\040\274\276\114' # 1e8
 infer quantize "$work/m.gguf" "$work/q.gguf" F16
 status 1
-err_line 'weight: has weights that are not finite, or none as F16'
+err_line 'weight: has weights that are not finite, or would not be as F16'
 infer quantize "$work/m.gguf" "$work/q.gguf" BF16
 status 0
 err ''
