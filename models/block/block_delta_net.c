@@ -6,9 +6,9 @@ struct delta_net {
     uint32_t n_embd, n_taps, n_head_k, n_head, d; /* E, K, KH, H, D */
     uint32_t n_key, n_value, n_qkv;               /* KH D, H D, Q and K and V */
     uint32_t n_qkvz, n_ba, n_each;                /* rows: Q, K, V and Z; 2 H or 0; H or 0 */
-    struct model_linear qkvz; /* by key head: Q, K, and V and Z of its H / KH heads; without: */
-    struct model_linear qkv, z;
-    struct model_linear ba; /* by key head: beta and alpha of its heads; or */
+    struct model_linear qkv, z;                   /* or, if the file has no qkv: */
+    struct model_linear qkvz; /* by key head: Q, K, and V and Z of its H / KH heads */
+    struct model_linear ba;   /* by key head: beta and alpha of its heads; or */
     struct model_linear beta, alpha;
     struct engine_tensor *conv;        /* [K][Q and K and V] */
     struct engine_tensor *dt_bias, *a; /* [H] */

@@ -42,16 +42,7 @@ QUANT_BLOCK32_TYPE(mxfp4, MXFP4)
 /* ---- Longer blocks ---- */
 
 QUANT_ENCODE_AT(q1_0, q1_0_encode, )
-
-QUANT_LONG_KERNELS(q1_0)
-
-const struct quant_type quant_type_q1_0 = {
-    .name = "Q1_0",
-    .id = QUANT_Q1_0,
-    .block_len = Q1_0_LEN,
-    .block_bytes = Q1_0_BYTES,
-    QUANT_LONG_MEMBERS(q1_0),
-};
+QUANT_LONG_TYPE(q1_0, Q1_0)
 
 static const struct quant_fit_grid q2_0_grid = {
     .low = -1, .high = 2, .n_trials = 3, .first = 0.5f, .step = 1.0f};
@@ -71,12 +62,4 @@ static void q2_0_encode(const struct quant_search *search, int64_t k, const floa
                      row);
 }
 
-QUANT_LONG_KERNELS(q2_0)
-
-const struct quant_type quant_type_q2_0 = {
-    .name = "Q2_0",
-    .id = QUANT_Q2_0,
-    .block_len = Q2_0_LEN,
-    .block_bytes = Q2_0_BYTES,
-    QUANT_LONG_MEMBERS(q2_0),
-};
+QUANT_LONG_TYPE(q2_0, Q2_0)

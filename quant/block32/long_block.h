@@ -6,8 +6,7 @@
  *
  *     NAME_code(block, i)         the code of element i, 0 to 3; value = d * (code - offset)
  *
- * QUANT_LONG_KERNELS(NAME) generates its scalar kernels, QUANT_LONG_MEMBERS(NAME) puts them into
- * its row. */
+ * QUANT_LONG_TYPE(NAME, ID) generates its scalar kernels and its row. */
 #pragma once
 
 #include "quant/block32/block32.h"
@@ -82,11 +81,17 @@ QUANT_INLINE void quant_long_unpack(struct quant_long_form form, quant_long_code
     QUANT_UNPACK_AT(NAME##_unpack, ,                                                               \
                     quant_long_unpack(NAME##_form, NAME##_code, first, n_blocks, row, panel))
 
-/* Members of struct quant_type. */
-#define QUANT_LONG_MEMBERS(NAME)                                                                   \
-    .act = &quant_act_q8_32, .dot = NAME##_dot,                                                    \
-    .scalar = {.decode = NAME##_decode,                                                            \
-               .encode = NAME##_encode,                                                            \
-               .unpack = NAME##_unpack,                                                            \
-               .panel = &NAME##_panel,                                                             \
-               .gemv = NAME##_gemv}
+/* The scalar kernels of a type and its row. */
+#define QUANT_LONG_TYPE(NAME, ID)                                                                  \
+    QUANT_LONG_KERNELS(NAME)                                                                       \
+    const struct quant_type quant_type_##NAME = {.name = #ID,                                      \
+                                                 .id = QUANT_##ID,                                 \
+                                                 .block_len = ID##_LEN,                            \
+                                                 .block_bytes = ID##_BYTES,                        \
+                                                 .act = &quant_act_q8_32,                          \
+                                                 .dot = NAME##_dot,                                \
+                                                 .scalar = {.decode = NAME##_decode,               \
+                                                            .encode = NAME##_encode,               \
+                                                            .unpack = NAME##_unpack,               \
+                                                            .panel = &NAME##_panel,                \
+                                                            .gemv = NAME##_gemv}};
