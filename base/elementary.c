@@ -35,24 +35,24 @@ static int64_t nearest(double x)
 }
 
 /* A number as high + low, with twice the bits of a double. */
-struct pair {
+struct double_double {
     double high, low;
 };
 
 /* high + low, |high| >= |low|. */
-static struct pair sum_of(double high, double low)
+static struct double_double sum_of(double high, double low)
 {
     const double sum = high + low;
-    return (struct pair){sum, (high - sum) + low};
+    return (struct double_double){sum, (high - sum) + low};
 }
 
 /* a * b: each factor is divided into 26 and 27 bits, whose products are exact. |a|, |b| < 2^990. */
-static struct pair product_of(double a, double b)
+static struct double_double product_of(double a, double b)
 {
     const double big = 134217729.0, high_a = big * a - (big * a - a), low_a = a - high_a;
     const double high_b = big * b - (big * b - b), low_b = b - high_b, product = a * b;
-    return (struct pair){product, ((high_a * high_b - product) + high_a * low_b + low_a * high_b) +
-                                      low_a * low_b};
+    return (struct double_double){
+        product, ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b};
 }
 
 /* exp(f), |f| <= ln(2)/2, is 1 + f + f^2 tail: the Taylor polynomial of degree 13 (truncation below
@@ -116,17 +116,17 @@ double base_log(double x)
 }
 
 /* log(x) with some bits more than a double: the remainder of the division is divided as well. */
-static struct pair log_pair(double x)
+static struct double_double log_pair(double x)
 {
     int e;
     const double m = mantissa_of(x, &e), up = m - 1.0;
-    const struct pair down = sum_of(m, 1.0);
+    const struct double_double down = sum_of(m, 1.0);
     const double s = up / down.high;
-    const struct pair back = product_of(s, down.high);
+    const struct double_double back = product_of(s, down.high);
     const double rest = (((up - back.high) - back.low) - s * down.low) / down.high;
     const double low = 2.0 * rest + (2.0 * s * log_tail(s) + (double)e * ln2_low);
     const double high = (double)e * ln2_high;
-    const struct pair sum = e != 0 ? sum_of(high, 2.0 * s) : sum_of(2.0 * s, 0.0);
+    const struct double_double sum = e != 0 ? sum_of(high, 2.0 * s) : sum_of(2.0 * s, 0.0);
     return sum_of(sum.high, sum.low + low);
 }
 
@@ -136,12 +136,13 @@ double base_pow(double base, double exponent)
     const double about = exponent * base_log(base);
     if (!(about > -708.0)) return 0.0;
     if (about > 709.0) return INFINITY;
-    const struct pair log = log_pair(base);
-    struct pair x = product_of(exponent, log.high);
+    const struct double_double log = log_pair(base);
+    struct double_double x = product_of(exponent, log.high);
     x.low += exponent * log.low;
     const int64_t n = nearest(x.high * 0x1.71547652b82fep+0);
-    const struct pair f = sum_of(x.high - (double)n * ln2_high, x.low - (double)n * ln2_low);
-    const struct pair sum = sum_of(1.0, f.high);
+    const struct double_double f =
+        sum_of(x.high - (double)n * ln2_high, x.low - (double)n * ln2_low);
+    const struct double_double sum = sum_of(1.0, f.high);
     const double low = sum.low + (f.high * f.high * exp_tail(f.high) + f.low);
     return (sum.high + low) * power_of_two(n);
 }
@@ -150,7 +151,7 @@ double base_pow(double base, double exponent)
 
 /* x - n pi/2 with the nearest n, whose lower bits are the quadrant. The first two parts of pi/2
  * have 24 bits: their products are exact. */
-static struct pair reduced(double x, int64_t *n)
+static struct double_double reduced(double x, int64_t *n)
 {
     if (!(fabs(x) < 0x1p29)) x = fmod(x, 0x1.921fb54442d18p+2);
     *n = isfinite(x) ? nearest(x * 0x1.45f306dc9c883p-1) : 0;
@@ -160,7 +161,7 @@ static struct pair reduced(double x, int64_t *n)
 }
 
 /* Taylor polynomials for |x| <= pi/4, to x^17 and x^18 (truncation below 2^-63). */
-static double sine_near_zero(struct pair x)
+static double sine_near_zero(struct double_double x)
 {
     const double square = x.high * x.high;
     double sum = inverse_factorial[17];
@@ -168,12 +169,12 @@ static double sine_near_zero(struct pair x)
     return x.high + (x.low - sum * square * x.high);
 }
 
-static double cosine_near_zero(struct pair x)
+static double cosine_near_zero(struct double_double x)
 {
     const double square = x.high * x.high;
     double sum = inverse_factorial[18];
     for (int i = 16; i >= 4; i -= 2) sum = inverse_factorial[i] - sum * square;
-    const struct pair first = sum_of(1.0, -0.5 * square);
+    const struct double_double first = sum_of(1.0, -0.5 * square);
     return first.high + (first.low + (sum * square * square - x.high * x.low));
 }
 
@@ -181,7 +182,7 @@ static double cosine_near_zero(struct pair x)
 static double sine_of(double x, int quarter)
 {
     int64_t n;
-    const struct pair y = reduced(x, &n);
+    const struct double_double y = reduced(x, &n);
     n += quarter;
     const double sine = n % 2 ? cosine_near_zero(y) : sine_near_zero(y);
     return n & 2 ? -sine : sine;

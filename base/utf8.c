@@ -2,19 +2,19 @@
 #include "base/utf8.h"
 
 /* What a lead byte specifies; length 0 for bytes that cannot lead. */
-struct lead {
+struct lead_byte {
     size_t length;
     int32_t min;  /* the smallest code point of that length: smaller ones are overlong */
     int32_t bits; /* the lead byte's part of the code point */
 };
 
-static struct lead lead_of(unsigned char c)
+static struct lead_byte lead_of(unsigned char c)
 {
-    if (c < 0x80) return (struct lead){1, 0, c};
-    if (c >= 0xc2 && c < 0xe0) return (struct lead){2, 0x80, c & 0x1f};
-    if (c >= 0xe0 && c < 0xf0) return (struct lead){3, 0x800, c & 0x0f};
-    if (c >= 0xf0 && c < 0xf5) return (struct lead){4, 0x10000, c & 0x07};
-    return (struct lead){0};
+    if (c < 0x80) return (struct lead_byte){1, 0, c};
+    if (c >= 0xc2 && c < 0xe0) return (struct lead_byte){2, 0x80, c & 0x1f};
+    if (c >= 0xe0 && c < 0xf0) return (struct lead_byte){3, 0x800, c & 0x0f};
+    if (c >= 0xf0 && c < 0xf5) return (struct lead_byte){4, 0x10000, c & 0x07};
+    return (struct lead_byte){0};
 }
 
 /* Returns the number of bytes of s[0..size) that begin one valid sequence: the length of a complete
@@ -22,7 +22,7 @@ static struct lead lead_of(unsigned char c)
  * not valid. */
 static size_t scan(const char *s, size_t size, int32_t *code, int *whole)
 {
-    const struct lead lead = lead_of((unsigned char)s[0]);
+    const struct lead_byte lead = lead_of((unsigned char)s[0]);
     int32_t value = lead.bits;
     *whole = 0;
     for (size_t i = 1; i < lead.length; i++) {

@@ -68,7 +68,7 @@ void cli_stream_open(struct cli_model *m)
 enum { READERS = 4, BLOCK = 1 << 20, READS = 160 }; /* of each reader, at most */
 static const double SECONDS = 0.5;
 
-struct reader {
+struct disk_reader {
     pthread_t thread;
     int fd;
     uint64_t n_blocks, seed, bytes;
@@ -77,7 +77,7 @@ struct reader {
 
 static void *read_blocks(void *data)
 {
-    struct reader *r = data;
+    struct disk_reader *r = data;
     void *block = aligned_alloc(4096, BLOCK);
     for (int i = 0; block && i < READS && base_seconds() < r->end; i++) {
         r->seed = r->seed * 6364136223846793005U + 1442695040888963407U;
@@ -92,17 +92,17 @@ static void *read_blocks(void *data)
 
 double cli_stream_disk_rate(const char *path)
 {
-    struct reader reader[READERS];
+    struct disk_reader reader[READERS];
     const int fd = base_os_open_direct(path);
     const off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
     const double start = base_seconds();
     uint64_t bytes = 0;
     int n = 0;
     for (; size >= BLOCK && n < READERS; n++) {
-        reader[n] = (struct reader){.fd = fd,
-                                    .n_blocks = (uint64_t)size / BLOCK,
-                                    .seed = (uint64_t)n + 1,
-                                    .end = start + SECONDS};
+        reader[n] = (struct disk_reader){.fd = fd,
+                                         .n_blocks = (uint64_t)size / BLOCK,
+                                         .seed = (uint64_t)n + 1,
+                                         .end = start + SECONDS};
         if (pthread_create(&reader[n].thread, NULL, read_blocks, &reader[n]) != 0) break;
     }
     for (int i = 0; i < n; i++) {

@@ -111,12 +111,12 @@ static bool read_gguf(struct cli_imatrix *m, struct base_error *err)
  * values (mean squares times calls); then, optionally, i32 chunks, i32 length and the text's
  * name. */
 
-struct reader {
+struct imatrix_reader {
     const char *at;
     uint64_t left;
 };
 
-static bool take(struct reader *r, uint64_t n, const char **out)
+static bool take(struct imatrix_reader *r, uint64_t n, const char **out)
 {
     if (r->left < n) return false;
     *out = r->at;
@@ -125,7 +125,7 @@ static bool take(struct reader *r, uint64_t n, const char **out)
     return true;
 }
 
-static bool take_i32(struct reader *r, int32_t *out)
+static bool take_i32(struct imatrix_reader *r, int32_t *out)
 {
     const char *bytes;
     if (!take(r, sizeof *out, &bytes)) return false;
@@ -133,7 +133,7 @@ static bool take_i32(struct reader *r, int32_t *out)
     return *out >= 0;
 }
 
-static bool take_entry(struct reader *r, struct cli_imatrix_entry *e, int32_t *calls,
+static bool take_entry(struct imatrix_reader *r, struct cli_imatrix_entry *e, int32_t *calls,
                        const char **values)
 {
     int32_t size, count;
@@ -147,7 +147,7 @@ static bool take_entry(struct reader *r, struct cli_imatrix_entry *e, int32_t *c
 
 static bool read_older(struct cli_imatrix *m, struct base_error *err)
 {
-    struct reader r = {m->bytes.data, m->bytes.size};
+    struct imatrix_reader r = {m->bytes.data, m->bytes.size};
     int32_t n, calls, chunks = 0, size;
     const char *values, *name;
     /* An entry has at least 12 bytes, so the size of the file bounds the memory for entries. */

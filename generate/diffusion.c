@@ -10,7 +10,7 @@ struct candidate {
     double confidence;
 };
 
-struct writer {
+struct diffusion_writer {
     const struct generate_diffusion *d;
     struct model_session *session;
     const struct model_facts *facts;
@@ -21,7 +21,7 @@ struct writer {
     size_t n_candidates, n_taken;
 };
 
-static double confidence_of(struct writer *w, const float *logits, int32_t id)
+static double confidence_of(struct diffusion_writer *w, const float *logits, int32_t id)
 {
     const enum cpu_level level = w->d->sample.level;
     struct sample_logprob best[2] = {{0, -INFINITY}, {0, -INFINITY}};
@@ -44,7 +44,7 @@ static double confidence_of(struct writer *w, const float *logits, int32_t id)
 static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *logits,
                       struct base_error *err)
 {
-    struct writer *w = user;
+    struct diffusion_writer *w = user;
     (void)first;
     for (uint64_t i = 0; i < rows; i++, logits += w->facts->n_vocab) {
         struct candidate *c = &w->candidate[w->n_taken++];
@@ -63,8 +63,8 @@ static int by_confidence(const void *a, const void *b)
 }
 
 /* Evaluates all of ids[n] and replaces the best `count` masks of ids[first .. end). */
-static bool step(struct writer *w, int32_t *ids, size_t n, size_t first, size_t end, size_t count,
-                 struct base_error *err)
+static bool step(struct diffusion_writer *w, int32_t *ids, size_t n, size_t first, size_t end,
+                 size_t count, struct base_error *err)
 {
     const size_t shift = w->facts->shifted ? 1 : 0;
     w->n_candidates = w->n_taken = 0;
@@ -84,7 +84,8 @@ static bool step(struct writer *w, int32_t *ids, size_t n, size_t first, size_t 
 
 /* Returns the number of tokens before the first mask, or up to the first end if there is one among
  * these; then *ended. */
-static uint32_t count_written(const struct writer *w, const int32_t *ids, uint32_t n, bool *ended)
+static uint32_t count_written(const struct diffusion_writer *w, const int32_t *ids, uint32_t n,
+                              bool *ended)
 {
     for (uint32_t i = 0; i < n; i++) {
         if (ids[i] == w->facts->mask_id) return i;
@@ -94,8 +95,8 @@ static uint32_t count_written(const struct writer *w, const int32_t *ids, uint32
     return n;
 }
 
-static bool write_blocks(struct writer *w, int32_t *ids, size_t n_prompt, uint32_t *n_written,
-                         struct base_error *err)
+static bool write_blocks(struct diffusion_writer *w, int32_t *ids, size_t n_prompt,
+                         uint32_t *n_written, struct base_error *err)
 {
     const struct generate_diffusion *d = w->d;
     const uint32_t block = d->n_block && d->n_block < d->n_tokens ? d->n_block : d->n_tokens;
@@ -118,7 +119,8 @@ static bool write_blocks(struct writer *w, int32_t *ids, size_t n_prompt, uint32
 bool generate_diffuse(struct model_session *s, const struct generate_diffusion *d, int32_t *ids,
                       size_t n_prompt, uint32_t *n, struct base_error *err)
 {
-    struct writer w = {.d = d, .session = s, .facts = model_facts(model_session_model(s))};
+    struct diffusion_writer w = {
+        .d = d, .session = s, .facts = model_facts(model_session_model(s))};
     const size_t total = n_prompt + d->n_tokens;
     if (w.facts->mask_id < 0)
         return base_fail(err, BASE_MODEL,

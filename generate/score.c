@@ -114,7 +114,7 @@ static bool add_target(struct generate_scorer *s, int32_t id, double *logprob,
     return true;
 }
 
-struct rows_job {
+struct score_job {
     const struct generate_scorer *scorer;
     const struct scored_row *wanted; /* [rows] */
     const float *logits;
@@ -123,7 +123,7 @@ struct rows_job {
 
 static void score_rows(const struct engine_worker *w, void *user)
 {
-    const struct rows_job *j = user;
+    const struct score_job *j = user;
     const struct generate_scorer *s = j->scorer;
     for (int64_t r; (r = engine_pool_claim(w, 1)) < j->rows && !base_interrupted();) {
         const float *logits = j->logits + r * s->n_vocab;
@@ -140,7 +140,7 @@ static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *lo
                       struct base_error *err)
 {
     const struct generate_scorer *s = user;
-    struct rows_job job = {s, s->wanted + first, logits, (int64_t)rows};
+    struct score_job job = {s, s->wanted + first, logits, (int64_t)rows};
     engine_pool_run(s->engine->cpu->pool, score_rows, &job);
     return base_goes_on(err);
 }

@@ -79,14 +79,14 @@ uint32_t sample_set_select(struct sample_set *set, uint32_t n, float best, doubl
 
 /* ---- Sums of the vocabulary ---- */
 
-struct sums { /* as sample_block_sums, relative to some logit */
+struct exp_sums { /* as sample_block_sums, relative to some logit */
     double sum, second;
     uint64_t n;
 };
 
 /* Adds sums that are relative to another logit, which is at distance `far` from this one and has
  * the weight w relative to it. */
-static void add_weights(struct sums *to, struct sums own, double far, double w)
+static void add_weights(struct exp_sums *to, struct exp_sums own, double far, double w)
 {
     to->n += own.n;
     if (!(w > 0.0)) return;
@@ -94,7 +94,7 @@ static void add_weights(struct sums *to, struct sums own, double far, double w)
     to->second += w * (own.second + own.sum * far);
 }
 
-static void add_distances(struct sums *to, struct sums own, double far)
+static void add_distances(struct exp_sums *to, struct exp_sums own, double far)
 {
     const double n = (double)own.n;
     to->n += own.n;
@@ -103,7 +103,7 @@ static void add_distances(struct sums *to, struct sums own, double far)
 }
 
 /* Adds the distances of a block in double, for squares that overflow float. */
-static void add_moments(struct sums *to, const float *x, double top, double temp)
+static void add_moments(struct exp_sums *to, const float *x, double top, double temp)
 {
     for (int i = 0; i < SAMPLE_BLOCK; i++) {
         const double d = x[i] > -INFINITY ? ((double)x[i] - top) / temp : 0.0;
@@ -115,13 +115,14 @@ static void add_moments(struct sums *to, const float *x, double top, double temp
 
 /* Returns the sums of a group relative to its best logit, and stores those of its blocks. Weights
  * without entropy have four independent sums, for speed. */
-static struct sums sum_group(struct sample_set *set, uint32_t group, enum sample_block_kind kind)
+static struct exp_sums sum_group(struct sample_set *set, uint32_t group,
+                                 enum sample_block_kind kind)
 {
     const float *max = set->block_max + group * SAMPLE_GROUP, top = set->group_max[group];
     const float scale = scale_of(set->temp);
     float weight[SAMPLE_GROUP];
     double lane[4] = {0};
-    struct sums all = {0};
+    struct exp_sums all = {0};
     set->kernels->weigh(max, top, scale, weight);
     for (uint32_t i = 0; i < SAMPLE_GROUP; i++) {
         const uint32_t b = group * SAMPLE_GROUP + i;
@@ -129,7 +130,7 @@ static struct sums sum_group(struct sample_set *set, uint32_t group, enum sample
         if (!(max[i] > -INFINITY)) continue;
         const float *x = sample_set_block(set, b);
         const struct sample_block_sums s = set->kernels->sum[kind](x, max[i], scale);
-        const struct sums own = {(double)s.sum, (double)s.second, s.n};
+        const struct exp_sums own = {(double)s.sum, (double)s.second, s.n};
         const double far = ((double)max[i] - (double)top) * inverse_of(set->temp);
         set->block_sum[b] = s.sum;
         if (kind == SAMPLE_WEIGHTS)
@@ -147,14 +148,14 @@ static struct sums sum_group(struct sample_set *set, uint32_t group, enum sample
 
 /* Returns the sums of the whole vocabulary, relative to its best logit, and stores the share of
  * each group. */
-static struct sums sum_vocabulary(struct sample_set *set, enum sample_block_kind kind)
+static struct exp_sums sum_vocabulary(struct sample_set *set, enum sample_block_kind kind)
 {
-    struct sums all = {0};
+    struct exp_sums all = {0};
     const float best = sample_set_best(set).logit;
     for (uint32_t g = 0; g < set->n_groups; g++) {
         set->group_share[g] = 0.0;
         if (!(set->group_max[g] > -INFINITY)) continue;
-        const struct sums own = sum_group(set, g, kind);
+        const struct exp_sums own = sum_group(set, g, kind);
         const double far = ((double)set->group_max[g] - (double)best) / set->temp;
         if (kind == SAMPLE_MOMENTS) {
             add_distances(&all, own, far);
@@ -168,9 +169,9 @@ static struct sums sum_vocabulary(struct sample_set *set, enum sample_block_kind
 }
 
 /* Returns the sums of a cut set, relative to its best logit. */
-static struct sums sum_list(struct sample_set *set, enum sample_block_kind kind)
+static struct exp_sums sum_list(struct sample_set *set, enum sample_block_kind kind)
 {
-    struct sums all = {.n = set->n};
+    struct exp_sums all = {.n = set->n};
     const double best = (double)sample_set_best(set).logit;
     for (uint32_t i = 0; i < set->n; i++) {
         const double d = ((double)set->list[i].logit - best) / set->temp;
@@ -181,7 +182,7 @@ static struct sums sum_list(struct sample_set *set, enum sample_block_kind kind)
     return all;
 }
 
-static struct sums sum_all(struct sample_set *set, enum sample_block_kind kind)
+static struct exp_sums sum_all(struct sample_set *set, enum sample_block_kind kind)
 {
     return set->is_list ? sum_list(set, kind) : sum_vocabulary(set, kind);
 }
@@ -189,7 +190,7 @@ static struct sums sum_all(struct sample_set *set, enum sample_block_kind kind)
 /* The entropy of p = w / total is log(total) - sum(w d) / total. */
 struct sample_sums sample_set_sums(struct sample_set *set)
 {
-    const struct sums all = sum_all(set, SAMPLE_ENTROPY);
+    const struct exp_sums all = sum_all(set, SAMPLE_ENTROPY);
     return (struct sample_sums){all.sum, base_log(all.sum) - all.second / all.sum, all.n};
 }
 
@@ -201,7 +202,7 @@ double sample_set_total(struct sample_set *set)
 
 double sample_set_deviation(struct sample_set *set)
 {
-    const struct sums all = sum_all(set, SAMPLE_MOMENTS);
+    const struct exp_sums all = sum_all(set, SAMPLE_MOMENTS);
     const double mean = all.sum / (double)all.n;
     const double variance = all.second / (double)all.n - mean * mean;
     return variance > 0.0 ? sqrt(variance) * set->temp : 0.0;

@@ -135,7 +135,7 @@ void cli_cache_head_free(struct cli_cache_head *h)
 }
 
 /* Reads the state piece by piece. */
-struct reader {
+struct entry_reader {
     int fd;
     const struct cli_cache_head *head;
     uint64_t at;    /* offset of the next byte */
@@ -143,7 +143,7 @@ struct reader {
     char *bytes;    /* [CLI_CACHE_PIECE] */
 };
 
-static bool need_piece(struct reader *r, uint64_t piece, struct base_error *err)
+static bool need_piece(struct entry_reader *r, uint64_t piece, struct base_error *err)
 {
     const uint64_t start = piece * CLI_CACHE_PIECE, left = r->head->state_size - start;
     const uint64_t size = left < CLI_CACHE_PIECE ? left : CLI_CACHE_PIECE;
@@ -160,7 +160,7 @@ static bool need_piece(struct reader *r, uint64_t piece, struct base_error *err)
 
 static bool skip(void *user, uint64_t n, struct base_error *err)
 {
-    struct reader *r = user;
+    struct entry_reader *r = user;
     if (n > r->head->state_size - r->at)
         return base_fail(err, BASE_FAILED, "the state is truncated");
     r->at += n;
@@ -169,7 +169,7 @@ static bool skip(void *user, uint64_t n, struct base_error *err)
 
 static bool copy(void *user, void *bytes, uint64_t n, struct base_error *err)
 {
-    struct reader *r = user;
+    struct entry_reader *r = user;
     char *to = bytes;
     if (n > r->head->state_size - r->at) return skip(user, n, err);
     while (n > 0) {
@@ -187,13 +187,13 @@ static bool copy(void *user, void *bytes, uint64_t n, struct base_error *err)
 uint32_t cli_cache_state_load(int fd, const struct cli_cache_head *h, struct model_session *s,
                               uint32_t seq, uint32_t least, uint32_t most, struct base_error *err)
 {
-    struct reader reader[READERS];
+    struct entry_reader reader[READERS];
     struct model_source source = {.read = copy, .pass_over = skip};
     uint32_t n = 0;
     for (unsigned i = 0; i < READERS; i++) { /* fewer readers are enough */
         char *bytes = malloc(CLI_CACHE_PIECE);
         if (!bytes) break;
-        reader[i] = (struct reader){.fd = fd, .head = h, .piece = UINT64_MAX, .bytes = bytes};
+        reader[i] = (struct entry_reader){.fd = fd, .head = h, .piece = UINT64_MAX, .bytes = bytes};
         source.user[source.n_users++] = &reader[i];
     }
     if (source.n_users == 0)
@@ -233,7 +233,7 @@ bool cli_cache_state_size(struct model_session *s, uint32_t seq, uint64_t *size,
     return model_seq_save(s, seq, &sink, err);
 }
 
-struct writer {
+struct entry_writer {
     int fd;
     char *bytes; /* [CLI_CACHE_PIECE]; `used` bytes are not written yet */
     size_t used;
@@ -247,7 +247,7 @@ static bool fail_write(struct base_error *err)
     return base_fail(err, BASE_FAILED, "cannot write: %s", strerror(errno));
 }
 
-static bool flush(struct writer *w, struct base_error *err)
+static bool flush(struct entry_writer *w, struct base_error *err)
 {
     if (w->used == 0) return true;
     if (w->piece == w->n_pieces) return base_fail(err, BASE_FAILED, "the state has grown");
@@ -260,7 +260,7 @@ static bool flush(struct writer *w, struct base_error *err)
 
 static bool write_state(void *user, const void *bytes, uint64_t n, struct base_error *err)
 {
-    struct writer *w = user;
+    struct entry_writer *w = user;
     const char *from = bytes;
     while (n > 0) {
         const uint64_t room = CLI_CACHE_PIECE - w->used, part = n < room ? n : room;
@@ -274,7 +274,7 @@ static bool write_state(void *user, const void *bytes, uint64_t n, struct base_e
 }
 
 /* Writes the state after space for the head, then the head with the checksums. */
-static bool write_parts(struct writer *w, char *head, const struct entry_layout *p,
+static bool write_parts(struct entry_writer *w, char *head, const struct entry_layout *p,
                         struct model_session *s, uint32_t seq, struct base_error *err)
 {
     const struct model_sink sink = {write_state, w};
@@ -295,7 +295,7 @@ bool cli_cache_write(int fd, const struct cli_cache_text *text, struct model_ses
     if (!find_layout(n_name, text->n_ids, state_size, &p))
         return base_fail(err, BASE_FAILED, "the state is too large");
     char *head = calloc(1, p.state);
-    struct writer w = {.fd = fd, .bytes = malloc(CLI_CACHE_PIECE), .n_pieces = p.n_pieces};
+    struct entry_writer w = {.fd = fd, .bytes = malloc(CLI_CACHE_PIECE), .n_pieces = p.n_pieces};
     bool ok = head && w.bytes;
     if (ok) {
         struct entry_header *h = (struct entry_header *)(void *)head;

@@ -37,7 +37,7 @@ struct perplexity {
 
 /* ---- Rows ---- */
 
-struct rows_job {
+struct perplexity_job {
     const float *logits, *base;
     bool base_is_log;
     const int32_t *target;
@@ -48,7 +48,7 @@ struct rows_job {
 
 static void score_rows(const struct engine_worker *w, void *user)
 {
-    const struct rows_job *j = user;
+    const struct perplexity_job *j = user;
     for (int64_t r; (r = engine_pool_claim(w, 1)) < j->rows && !base_interrupted();) {
         const struct generate_base_row base = {j->base ? j->base + r * j->n_vocab : NULL,
                                                j->base_is_log};
@@ -61,12 +61,12 @@ static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *lo
                       struct base_error *err)
 {
     struct perplexity *p = user;
-    struct rows_job job = {.logits = logits,
-                           .base_is_log = p->saved.is_log,
-                           .target = p->target + first,
-                           .score = p->score + first,
-                           .rows = (int64_t)rows,
-                           .n_vocab = p->n_vocab};
+    struct perplexity_job job = {.logits = logits,
+                                 .base_is_log = p->saved.is_log,
+                                 .target = p->target + first,
+                                 .score = p->score + first,
+                                 .rows = (int64_t)rows,
+                                 .n_vocab = p->n_vocab};
     if (p->values->kl && !cli_saved_read_rows(&p->saved, rows, &job.base, err)) return false;
     engine_pool_run(p->model.engine->cpu->pool, score_rows, &job);
     return base_goes_on(err) &&

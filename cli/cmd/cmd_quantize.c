@@ -60,7 +60,7 @@ struct quantize {
     uint64_t matrix_bytes, matrix_at; /* the largest one; what of the current one is written */
 };
 
-struct rows_job {
+struct quantize_job {
     const struct quantize *q;
     const struct quant_type *from, *to;
     const char *in;
@@ -89,7 +89,7 @@ static float largest_of(const float *row, uint64_t n)
     return size;
 }
 
-static void encode_row(const struct rows_job *j, uint64_t r, const float *row, void *out)
+static void encode_row(const struct quantize_job *j, uint64_t r, const float *row, void *out)
 {
     const uint64_t matrix = (j->first + r) / j->per_matrix;
     quant_encode(&j->q->cpu->quant, j->to->id, (int64_t)j->len, row,
@@ -98,7 +98,7 @@ static void encode_row(const struct rows_job *j, uint64_t r, const float *row, v
 
 static void convert_rows(const struct engine_worker *w, void *user)
 {
-    const struct rows_job *j = user;
+    const struct quantize_job *j = user;
     float *row = j->q->row + (uint64_t)w->ith * 2 * j->q->longest;
     void *separated = row + j->q->longest;
     const struct quant_type *plain = j->from->interleave ? quant_type_plain(j->from) : NULL;
@@ -215,15 +215,15 @@ static bool convert_with(struct quantize *q, const struct gguf_tensor *t,
 {
     atomic_bool broken = false, clamped = false;
     const uint64_t run = update->n ? 1 : rows_of_run(t, to ? to : t->type);
-    struct rows_job job = {.q = q,
-                           .from = t->type,
-                           .to = to,
-                           .in = t->data,
-                           .len = t->ne[0] * run,
-                           .per_matrix = t->ne[1] / run,
-                           .update = update,
-                           .broken = &broken,
-                           .clamped = &clamped};
+    struct quantize_job job = {.q = q,
+                               .from = t->type,
+                               .to = to,
+                               .in = t->data,
+                               .len = t->ne[0] * run,
+                               .per_matrix = t->ne[1] / run,
+                               .update = update,
+                               .broken = &broken,
+                               .clamped = &clamped};
     const struct cli_imatrix_entry *entry = cli_imatrix_find(&q->imatrix, t->name);
     if (to && entry) { /* choose_types has checked its size */
         if (!repeat_importance(q, entry, t->ne[0], run, err)) return false;

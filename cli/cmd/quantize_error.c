@@ -22,7 +22,7 @@ struct measuring {
 
 /* The arrays of a run of rows: weights, their importance, the row of the file or of the type, and
  * the weights after it. */
-struct run {
+struct row_arrays {
     float *in, *importance, *out;
     void *bytes;
 };
@@ -44,12 +44,12 @@ static void decode_row(const struct engine_cpu *cpu, const struct gguf_tensor *t
 }
 
 /* The sums of the error of a tensor. */
-struct sums {
+struct error_sums {
     double error, whole;
 };
 
 static void add_run(const struct engine_cpu *cpu, const struct cli_quantize_trial *trial,
-                    const struct run *run, uint64_t len, struct sums *sums)
+                    const struct row_arrays *run, uint64_t len, struct error_sums *sums)
 {
     const float *importance = trial->importance ? run->importance : NULL;
     quant_encode(&cpu->quant, trial->type->id, (int64_t)len, run->in, importance, run->bytes);
@@ -63,12 +63,12 @@ static void add_run(const struct engine_cpu *cpu, const struct cli_quantize_tria
 }
 
 static void measure(const struct measuring *m, struct cli_quantize_trial *trial,
-                    const struct run *run)
+                    const struct row_arrays *run)
 {
     const struct gguf_tensor *t = trial->tensor;
     const uint64_t len = t->ne[0], rows = t->ne[1] * t->ne[2] * t->ne[3];
     const uint64_t most = SAMPLE / len ? SAMPLE / len : 1, n = rows < most ? rows : most;
-    struct sums sums = {0};
+    struct error_sums sums = {0};
     uint64_t in_run = 0;
     for (uint64_t i = 0; i < n && !base_interrupted(); i++) {
         const uint64_t r = (2 * i + 1) * rows / (2 * n);
@@ -87,7 +87,8 @@ static void measure_all(const struct engine_worker *w, void *user)
 {
     const struct measuring *m = user;
     float *room = m->room + (uint64_t)w->ith * 4 * m->longest;
-    const struct run run = {room, room + m->longest, room + 2 * m->longest, room + 3 * m->longest};
+    const struct row_arrays run = {room, room + m->longest, room + 2 * m->longest,
+                                   room + 3 * m->longest};
     for (int64_t i; (i = engine_pool_claim(w, 1)) < m->n && !base_interrupted();) {
         measure(m, &m->trial[i], &run);
         cli_progress_add(1);

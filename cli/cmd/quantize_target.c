@@ -25,7 +25,7 @@ struct type_steps {
     int n;
 };
 
-struct choice {
+struct type_choice {
     struct cli_target_unit *unit;
     size_t n, n_steps;
     struct type_steps *list; /* [n] */
@@ -74,7 +74,7 @@ static int by_gain(const void *a, const void *b)
     return x->at < y->at ? -1 : 1;
 }
 
-static void set_steps(struct choice *c)
+static void set_steps(struct type_choice *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         const struct cli_target_unit *u = &c->unit[i];
@@ -90,7 +90,7 @@ static void set_steps(struct choice *c)
 /* Sets c->at: from the smallest types of all units but `fixed`, which has the type, every step in
  * order that fits. Returns the error; infinity if the smallest types do not fit. *bytes: their sum.
  */
-static double fill(struct choice *c, size_t fixed, int type, uint64_t *bytes)
+static double fill(struct type_choice *c, size_t fixed, int type, uint64_t *bytes)
 {
     double error = 0;
     *bytes = 0;
@@ -113,7 +113,7 @@ static double fill(struct choice *c, size_t fixed, int type, uint64_t *bytes)
 
 /* Steps of the largest unit may leave out more bytes than all others need, so each of its types is
  * tried. */
-static uint64_t choose(struct choice *c)
+static uint64_t choose(struct type_choice *c)
 {
     size_t largest = 0;
     uint64_t bytes, most = 0, sum = 0;
@@ -141,7 +141,7 @@ static uint64_t choose(struct choice *c)
 uint64_t cli_target_choose(struct cli_target_unit *unit, size_t n, uint64_t limit,
                            struct base_error *err)
 {
-    struct choice c = {.unit = unit, .n = n, .limit = limit};
+    struct type_choice c = {.unit = unit, .n = n, .limit = limit};
     uint64_t sum = 0;
     c.list = calloc(n + 1, sizeof *c.list);
     c.step = calloc(n * CLI_TARGET_TYPES + 1, sizeof *c.step);

@@ -71,7 +71,7 @@ sums_of(const struct quant_grid_form *form, const struct quant_grid_tables *t, i
 }
 
 /* The choice for a sub-block. */
-struct choice {
+struct grid_choice {
     float scale, error;
     float xv, vv; /* weighted sums of x * value and value^2, values without the scale */
     uint16_t entry[MAX_GROUPS];
@@ -118,7 +118,7 @@ static const float *bounds_at(const struct quant_grid_form *form,
  * one. */
 static bool choose_with(const struct quant_grid *grid, const struct quant_grid_tables *t,
                         const struct quant_grid_bounds *bounds, int s, const bool *down,
-                        float limit, struct choice *c)
+                        float limit, struct grid_choice *c)
 {
     const struct quant_grid_form *form = grid->form;
     const int groups = form->sub_len / form->entry_len;
@@ -155,7 +155,7 @@ static bool choose_with(const struct quant_grid *grid, const struct quant_grid_t
 }
 
 static void add_sums(const struct quant_grid *grid, const struct quant_grid_tables *t, int s,
-                     struct choice *c)
+                     struct grid_choice *c)
 {
     const int groups = grid->form->sub_len / grid->form->entry_len;
     c->xv = c->vv = 0.0f;
@@ -196,7 +196,7 @@ static float bound_of(const struct quant_grid_form *form, const struct quant_gri
  * begins with the entries of *from. */
 static void choose(const struct quant_grid *grid, const struct quant_grid_tables *t,
                    const struct quant_grid_bounds *bounds, int s, float scale,
-                   const struct choice *from, struct choice *best)
+                   const struct grid_choice *from, struct grid_choice *best)
 {
     const struct quant_grid_form *form = grid->form;
     const bool shifts = form->signs == QUANT_GRID_SHIFTS && form->shift_len == form->sub_len;
@@ -204,7 +204,7 @@ static void choose(const struct quant_grid *grid, const struct quant_grid_tables
     sum_bounds(form, bounds, s, sum);
     for (int i = 0; i <= (int)shifts; i++) {
         const bool down = (sum[1] < sum[0]) != (i == 1);
-        struct choice c = *from;
+        struct grid_choice c = *from;
         c.scale = scale;
         if (!choose_with(grid, t, bounds, s, shifts ? &down : NULL, best->error, &c)) continue;
         add_sums(grid, t, s, &c);
@@ -216,7 +216,7 @@ static void choose(const struct quant_grid *grid, const struct quant_grid_tables
 
 /* Each sub-block alone: its best scale and entries. */
 static void fit_subs(const struct quant_grid *grid, const struct quant_grid_elements *e,
-                     const struct quant_grid_tables *t, struct choice ideal[16])
+                     const struct quant_grid_tables *t, struct grid_choice ideal[16])
 {
     const struct quant_grid_form *form = grid->form;
     const int len = form->sub_len, n = FIT_LEN / len, groups = len / form->entry_len;
@@ -234,8 +234,8 @@ static void fit_subs(const struct quant_grid *grid, const struct quant_grid_elem
         grid->level->bounds(form, e, by_group, &bounds[i]);
     }
     for (int s = 0; s < n; s++) {
-        struct choice *best = &ideal[s];
-        *best = (struct choice){.error = INFINITY};
+        struct grid_choice *best = &ideal[s];
+        *best = (struct grid_choice){.error = INFINITY};
         if (scale[0][s] == 0.0f) continue;
         for (int i = 0; i < form->n_scales; i++) bound[i] = bound_of(form, &bounds[i], s);
         for (int trial = 0; trial < form->n_scales; trial++) {
@@ -273,8 +273,8 @@ static void split_signs(const struct quant_grid_form *form, struct quant_grid_el
     }
 }
 
-static void put_choice(const struct quant_grid_form *form, int s, int scale, const struct choice *c,
-                       struct quant_grid_fit *out)
+static void put_choice(const struct quant_grid_form *form, int s, int scale,
+                       const struct grid_choice *c, struct quant_grid_fit *out)
 {
     const int groups = form->sub_len / form->entry_len;
     out->scale[s] = (uint8_t)scale;
@@ -287,7 +287,7 @@ static void put_choice(const struct quant_grid_form *form, int s, int scale, con
 /* Chooses integer scales and entries for out->d; returns the error, and in *solved the best d for
  * them. */
 static float choose_all(const struct quant_grid *grid, const struct quant_grid_elements *e,
-                        const struct quant_grid_tables *t, const struct choice *ideal,
+                        const struct quant_grid_tables *t, const struct grid_choice *ideal,
                         struct quant_grid_fit *out, float *solved)
 {
     const struct quant_grid_form *form = grid->form;
@@ -305,7 +305,7 @@ static float choose_all(const struct quant_grid *grid, const struct quant_grid_e
     }
     EACH (i, 2) grid->level->bounds(form, e, by_group[i], &bounds[i]);
     for (int s = 0; s < n; s++) {
-        struct choice best = {.error = INFINITY};
+        struct grid_choice best = {.error = INFINITY};
         const int second = low[s] < form->max_scale &&
                            bound_of(form, &bounds[1], s) < bound_of(form, &bounds[0], s);
         int scale = low[s];
@@ -331,7 +331,7 @@ void quant_grid_fit(const struct quant_grid *grid, const float *in, const float 
     struct quant_grid_elements e;
     struct quant_grid_tables t;
     struct quant_grid_fit trial = {0};
-    struct choice ideal[16];
+    struct grid_choice ideal[16];
     float largest = 0.0f, best = INFINITY;
     *out = (struct quant_grid_fit){.d = FIT_NAN};
     if (!quant_fit_prepare(FIT_LEN, in, importance, form->by_size, e.x, e.w)) return;

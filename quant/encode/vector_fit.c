@@ -133,12 +133,12 @@ static int nearest_scale(const struct quant_vector_form *form, float exact)
 #define PART      0.75f
 
 /* The scales between which those of sub-block s are tried. */
-struct range {
+struct scale_range {
     float low, high;
 };
 
-static struct range find_range(const struct quant_vector_form *form, const struct elements *e,
-                               int s)
+static struct scale_range find_range(const struct quant_vector_form *form, const struct elements *e,
+                                     int s)
 {
     float wxx = 0.0f, w = 0.0f, largest = 0.0f;
     for (int i = s * SUB_LEN; i < (s + 1) * SUB_LEN; i++) {
@@ -147,11 +147,11 @@ static struct range find_range(const struct quant_vector_form *form, const struc
         if (fabsf(e->x[i]) > largest) largest = fabsf(e->x[i]);
     }
     const float low = sqrtf(wxx / w) / form->low, high = largest / form->high;
-    return (struct range){low, high > low * MIN_RANGE ? high : low * MIN_RANGE};
+    return (struct scale_range){low, high > low * MIN_RANGE ? high : low * MIN_RANGE};
 }
 
 /* The choice for a sub-block. */
-struct choice {
+struct vector_choice {
     float error;
     int scale, book;
     uint16_t entry[SUB_LEN / 2];
@@ -160,10 +160,10 @@ struct choice {
 /* Replaces *best by the entries found for a scale if these are better. */
 static void try_scale(const struct quant_search *search, const struct quant_vector_form *form,
                       const struct elements *e, int s, float d, int number, int book_number,
-                      struct choice *best)
+                      struct vector_choice *best)
 {
     const struct quant_vectors *const book = form->book[book_number];
-    struct choice c = {.scale = number, .book = book_number};
+    struct vector_choice c = {.scale = number, .book = book_number};
     const float scale = d * (float)scale_at(form, number), inverse = quant_fit_inverse(scale);
     const float square = scale * scale;
     for (int g = 0; inverse != 0.0f && g < SUB_LEN / book->len; g++) {
@@ -181,7 +181,7 @@ static void try_scale(const struct quant_search *search, const struct quant_vect
 
 /* Adds the sums whose quotient is the best d. */
 static void add_sums(const struct quant_vector_form *form, const struct elements *e, int s,
-                     const struct choice *c, float *up, float *down)
+                     const struct vector_choice *c, float *up, float *down)
 {
     const struct quant_vectors *const book = form->book[c->book];
     float xv = 0.0f, vv = 0.0f;
@@ -198,7 +198,7 @@ static void add_sums(const struct quant_vector_form *form, const struct elements
 
 /* Tries the scale that is the best one for the entries of *best, as long as these get better. */
 static void refine(const struct quant_search *search, const struct quant_vector_form *form,
-                   const struct elements *e, int s, float d, struct choice *best)
+                   const struct elements *e, int s, float d, struct vector_choice *best)
 {
     for (int round = 0; round < 3; round++) {
         float up = 0.0f, down = 0.0f;
@@ -212,12 +212,12 @@ static void refine(const struct quant_search *search, const struct quant_vector_
 }
 
 static void choose(const struct quant_search *search, const struct quant_vector_form *form,
-                   const struct elements *e, int s, float d, struct choice *best)
+                   const struct elements *e, int s, float d, struct vector_choice *best)
 {
-    const struct range range = find_range(form, e, s);
+    const struct scale_range range = find_range(form, e, s);
     const float inverse = quant_fit_inverse(d);
     const float step = (range.high - range.low) / (float)(form->n_trials - 1);
-    *best = (struct choice){.error = INFINITY, .scale = nearest_scale(form, 0.0f)};
+    *best = (struct vector_choice){.error = INFINITY, .scale = nearest_scale(form, 0.0f)};
     for (int book = 0; book < 2 && form->book[book]; book++)
         for (int sign = 1; sign >= -1; sign -= 2) {
             int last = -1;
@@ -280,7 +280,7 @@ void quant_vector_encode(const struct quant_search *search, const struct quant_v
         prepare_elements(form, in + b, importance ? importance + b : NULL, &e, fit.sign);
         for (int s = 0; s < VECTOR_SUBS; s++) {
             const int groups = SUB_LEN / form->book[0]->len;
-            struct choice c;
+            struct vector_choice c;
             choose(search, form, &e, s, d, &c);
             add_sums(form, &e, s, &c, &up, &down);
             fit.scale[s] = (uint8_t)c.scale;

@@ -12,7 +12,7 @@
  * kernels. Codes are multiplied by the column four at a time. */
 #include "quant/gpu/gpu_parts.h"
 
-struct sums {
+struct code_sums {
     int products, minima;
 };
 
@@ -65,24 +65,24 @@ QUANT_INLINE int dot_words(bool is_signed, const uint32_t *code, const uint32_t 
 }
 
 /* The sums of a block of 32. */
-QUANT_INLINE struct sums sums_of_block32(struct quant_form32 form, const uint8_t *at,
-                                         const struct column_part *c)
+QUANT_INLINE struct code_sums sums_of_block32(struct quant_form32 form, const uint8_t *at,
+                                              const struct column_part *c)
 {
     const bool is_signed = is_signed32(form);
     uint32_t code[8];
     codes32(form, at, code);
     const int products =
         dot_words(is_signed, code, c->x) + dot_words(is_signed, code + 4, c->x + 4);
-    return (struct sums){is_signed ? products : products - form.offset * c->sum[0], 0};
+    return (struct code_sums){is_signed ? products : products - form.offset * c->sum[0], 0};
 }
 
 /* The sums of part `part` of the super-block at `at`. */
-QUANT_INLINE struct sums sums_of_part(const struct super_type *type, bool is_aligned,
-                                      const uint8_t *at, int part, const struct column_part *c)
+QUANT_INLINE struct code_sums sums_of_part(const struct super_type *type, bool is_aligned,
+                                           const uint8_t *at, int part, const struct column_part *c)
 {
     const struct quant_panel_form *form = &type->layout->panel;
     const bool is_signed = type->offset == SIGNED;
-    struct sums sums = {0};
+    struct code_sums sums = {0};
     struct gpu_codes w;
     int products[4];
     type->part(at, part, is_aligned, &w);
@@ -106,7 +106,7 @@ QUANT_INLINE struct sums sums_of_part(const struct super_type *type, bool is_ali
 
 /* v of block b, which is at `at`. */
 QUANT_INLINE float value_of(const struct staged *type, const uint8_t *at, int64_t b,
-                            const struct quant_act *a, struct sums sums)
+                            const struct quant_act *a, struct code_sums sums)
 {
     if (!type->super) {
         const float scale = scale32(type->form, at) * a->d[b];
@@ -185,10 +185,11 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
         gpu_copies_wait(0);
         gpu_sync_warp(); /* the bytes are there, those of all lanes */
         GPU_EACH (r, ROWS) {
-            const struct sums sums = block >= n    ? (struct sums){0}
-                                     : type->super ? sums_of_part(type->super, type->is_aligned,
-                                                                  at[r], lane_part, &column)
-                                                   : sums_of_block32(type->form, at[r], &column);
+            const struct code_sums sums =
+                block >= n ? (struct code_sums){0}
+                : type->super
+                    ? sums_of_part(type->super, type->is_aligned, at[r], lane_part, &column)
+                    : sums_of_block32(type->form, at[r], &column);
             products[r] = sums.products;
             minima[r] = sums.minima;
         }
@@ -196,11 +197,11 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
             GPU_EACH (r, ROWS)
                 if (block < n)
                     to[r * per_round] =
-                        value_of(type, at[r], b, &a, (struct sums){products[r], minima[r]});
+                        value_of(type, at[r], b, &a, (struct code_sums){products[r], minima[r]});
         } else {
-            const struct sums sums = {sum_of_lanes(products), type->super->layout->panel.has_min
-                                                                  ? sum_of_lanes(minima)
-                                                                  : 0};
+            const struct code_sums sums = {sum_of_lanes(products),
+                                           type->super->layout->panel.has_min ? sum_of_lanes(minima)
+                                                                              : 0};
             const uint8_t *my =
                 lane_part & 2 ? (lane_part & 1 ? at[3] : at[2]) : (lane_part & 1 ? at[1] : at[0]);
             if (block < n) to[lane_part * per_round] = value_of(type, my, b, &a, sums);

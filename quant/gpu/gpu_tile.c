@@ -28,7 +28,7 @@ struct tile_type {
 };
 
 /* The block of threads: its first row and column, and the rows' bytes. */
-struct tile {
+struct gpu_tile {
     const struct quant_gpu_gemv *p;
     struct quant_gpu_tile_memory *s;
     const struct tile_type *type;
@@ -57,21 +57,21 @@ QUANT_INLINE int64_t product(int i, int64_t bytes)
 }
 
 /* Block b of row i; past the last row: the last row's. */
-QUANT_INLINE const uint8_t *row_at(const struct tile *t, int i, int64_t b)
+QUANT_INLINE const uint8_t *row_at(const struct gpu_tile *t, int i, int64_t b)
 {
     const int last = (int)(t->p->n_rows - 1), row = t->first_row + i;
     return t->p->w + b * t->type->block_bytes + product(row < last ? row : last, t->p->row_bytes);
 }
 
 /* Bytes from the first column to column i; past the last column: to the last. */
-QUANT_INLINE int64_t column_at(const struct tile *t, int i)
+QUANT_INLINE int64_t column_at(const struct gpu_tile *t, int i)
 {
     const int last = t->n_columns - 1, column = t->first_column + i;
     return product(column < last ? column : last, t->p->a.bytes);
 }
 
 /* Starts copying n blocks of each row, of which a lane has at most 16 bytes. */
-QUANT_INLINE void copy_rows(const struct tile *t, int64_t b, int n)
+QUANT_INLINE void copy_rows(const struct gpu_tile *t, int64_t b, int n)
 {
     GPU_EACH (i, ROWS * GPU_WARP / THREADS) {
         const int row = gpu_warp() + i * (THREADS / GPU_WARP), at = 16 * gpu_lane();
@@ -84,7 +84,7 @@ QUANT_INLINE void copy_rows(const struct tile *t, int64_t b, int n)
 }
 
 /* Starts copying the codes of n blocks of each column. */
-QUANT_INLINE void copy_columns(const struct tile *t, int64_t b, int n)
+QUANT_INLINE void copy_columns(const struct gpu_tile *t, int64_t b, int n)
 {
     const int first = gpu_thread() / 16, at = gpu_thread() % 16 * 16;
     const int8_t *from = t->p->a.first.q + b * t->type->block_len + at;
@@ -97,7 +97,7 @@ QUANT_INLINE void copy_columns(const struct tile *t, int64_t b, int n)
 }
 
 /* Scales of the columns' n blocks, and their products with sums. */
-QUANT_INLINE void read_column_scales(const struct tile *t, int64_t b, int n)
+QUANT_INLINE void read_column_scales(const struct gpu_tile *t, int64_t b, int n)
 {
     const int block = gpu_thread() % 8;
     const char *d = (const char *)(t->p->a.first.d + b + block),
@@ -113,7 +113,7 @@ QUANT_INLINE void read_column_scales(const struct tile *t, int64_t b, int n)
 }
 
 /* Scales of the columns' super-blocks, and their sums of 16: eight of a column for each thread. */
-QUANT_INLINE void read_column_sums(const struct tile *t, int64_t b)
+QUANT_INLINE void read_column_sums(const struct gpu_tile *t, int64_t b)
 {
     const int column = gpu_thread() / 2, half = gpu_thread() % 2 * 8;
     const int64_t at = column_at(t, column);
@@ -148,7 +148,7 @@ QUANT_INLINE void write_codes(int8_t *to, const uint32_t code[8])
 }
 
 /* Unpacks the n blocks of the rows; two for each thread. */
-QUANT_INLINE void unpack_blocks(const struct tile *t, int64_t b, int n)
+QUANT_INLINE void unpack_blocks(const struct gpu_tile *t, int64_t b, int n)
 {
     const struct quant_form32 form = t->type->form;
     const int row = gpu_thread() / 4, place = place_of_row(row);
@@ -167,7 +167,7 @@ QUANT_INLINE void unpack_blocks(const struct tile *t, int64_t b, int n)
 }
 
 /* Unpacks a super-block of the rows: a part for each thread. */
-QUANT_INLINE void unpack_super(const struct tile *t, int64_t b)
+QUANT_INLINE void unpack_super(const struct gpu_tile *t, int64_t b)
 {
     const struct super_type *type = t->type->super;
     const struct quant_panel_form *form = &type->layout->panel;
@@ -232,7 +232,7 @@ QUANT_INLINE void load_codes(const struct quant_gpu_tile_memory *s, int k, uint3
 }
 
 /* Adds the terms of n blocks. */
-QUANT_INLINE void multiply_blocks(const struct tile *t, int n, struct results *to)
+QUANT_INLINE void multiply_blocks(const struct gpu_tile *t, int n, struct results *to)
 {
     const struct quant_gpu_tile_memory *s = t->s;
     const int row = row_of_warp() + gpu_lane() / 4 * 4,
@@ -258,7 +258,7 @@ QUANT_INLINE void multiply_blocks(const struct tile *t, int n, struct results *t
 }
 
 /* Adds the terms of a super-block. */
-QUANT_INLINE void multiply_super(const struct tile *t, struct results *to)
+QUANT_INLINE void multiply_super(const struct gpu_tile *t, struct results *to)
 {
     const struct quant_gpu_tile_memory *s = t->s;
     const struct quant_panel_form *form = &t->type->super->layout->panel;
@@ -309,7 +309,7 @@ QUANT_INLINE void multiply_super(const struct tile *t, struct results *to)
     }
 }
 
-QUANT_INLINE void write_results(const struct tile *t, const struct results *from)
+QUANT_INLINE void write_results(const struct gpu_tile *t, const struct results *from)
 {
     GPU_EACH (j, 32) {
         const int e = j % 4;
@@ -326,7 +326,7 @@ QUANT_INLINE void multiply_tile(const struct quant_gpu_tile *p, const struct til
     const int per_step = STEP / type->block_len;
     const int64_t n_blocks = p->gemv.k / type->block_len;
     const int n_across = (int)((p->n_columns + COLUMNS - 1) / COLUMNS);
-    const struct tile t = {
+    const struct gpu_tile t = {
         .p = &p->gemv,
         .s = gpu_shared(),
         .type = type,

@@ -22,19 +22,19 @@ CPU_TARGET_AVX2 QUANT_INLINE uint32_t codes_avx2(const int8_t *q)
 
 /* A pair of columns: their addresses, and their codes of the activations as a pair of bytes; the
  * second code is 0 if their number is odd. */
-struct pair {
+struct column_pair {
     const uint8_t *a, *b;
     uint16_t q;
 };
 
-struct block {
-    struct pair pair[BLOCK / 2];
+struct column_block {
+    struct column_pair pair[BLOCK / 2];
     int n;
     const uint8_t *scales;
 };
 
 QUANT_INLINE void find_pairs(uint32_t mask, const uint8_t *at, int64_t column, const int8_t *q,
-                             struct block *to)
+                             struct column_block *to)
 {
     to->n = 0;
     to->scales = at + BLOCK * column;
@@ -44,8 +44,8 @@ QUANT_INLINE void find_pairs(uint32_t mask, const uint8_t *at, int64_t column, c
         const int j = mask ? __builtin_ctz(mask) : i;
         const uint8_t second = mask ? (uint8_t)q[j] : 0;
         mask &= mask - 1;
-        to->pair[to->n++] = (struct pair){at + i * column, at + j * column,
-                                          (uint16_t)((uint8_t)q[i] | second << 8)};
+        to->pair[to->n++] = (struct column_pair){at + i * column, at + j * column,
+                                                 (uint16_t)((uint8_t)q[i] | second << 8)};
     }
 }
 
@@ -58,8 +58,8 @@ QUANT_INLINE void prefetch(bool to_l1, const uint8_t *at, int64_t bytes)
 }
 
 /* Prefetches `bytes` of the block's columns, and n scales. */
-QUANT_INLINE void prefetch_block(const struct block *b, bool to_l1, int64_t from, int64_t bytes,
-                                 int64_t first, int64_t n)
+QUANT_INLINE void prefetch_block(const struct column_block *b, bool to_l1, int64_t from,
+                                 int64_t bytes, int64_t first, int64_t n)
 {
     if (b->n == 0) return;
     for (int i = 0; i < b->n; i++) {
@@ -92,8 +92,8 @@ CPU_TARGET_AVX2 QUANT_INLINE void add_half_avx2(__m256i lo, __m256i hi, __m256i 
     add_avx2(_mm256_cvtepi16_epi32(_mm256_extracti128_si256(hi, 1)), scales + 48, d_a, out + 24);
 }
 
-CPU_TARGET_AVX2 QUANT_INLINE void q4_0_rows_avx2(const struct block *b, int64_t row, __m256i less,
-                                                 __m256 d_a, float *out)
+CPU_TARGET_AVX2 QUANT_INLINE void q4_0_rows_avx2(const struct column_block *b, int64_t row,
+                                                 __m256i less, __m256 d_a, float *out)
 {
     const __m256i mask = _mm256_set1_epi8(15);
     __m256i s0 = _mm256_setzero_si256(), s1 = s0, s2 = s0, s3 = s0;
@@ -119,8 +119,8 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i q8_0_sum_avx2(__m256i sum, __m128i x, __m25
     return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_cvtepi8_epi16(x), q));
 }
 
-CPU_TARGET_AVX2 QUANT_INLINE void q8_0_rows_avx2(const struct block *b, int64_t row, __m256 d_a,
-                                                 float *out)
+CPU_TARGET_AVX2 QUANT_INLINE void q8_0_rows_avx2(const struct column_block *b, int64_t row,
+                                                 __m256 d_a, float *out)
 {
     __m256i s0 = _mm256_setzero_si256(), s1 = s0, s2 = s0, s3 = s0;
     for (int i = 0; i < b->n; i++) {
@@ -149,17 +149,17 @@ CPU_TARGET_AVX2 QUANT_INLINE void blocks_avx2(enum quant_id id, const struct qua
     const int64_t column = quant_columns_column(id, c->n_rows);
     const int64_t bytes = quant_columns_block(id, c->n_rows), n_blocks = c->k / BLOCK;
     const int64_t rows_per_line = 64 * c->n_rows / column;
-    struct block ring[RING]; /* b .. b + AHEAD */
+    struct column_block ring[RING]; /* b .. b + AHEAD */
     for (int64_t i = 0; i < n; i++) out[i] = 0.0f;
     for (int64_t b = -AHEAD; b < n_blocks; b++) {
-        struct block *next = &ring[(b + AHEAD) % RING];
+        struct column_block *next = &ring[(b + AHEAD) % RING];
         const int8_t *q = a->q + (b + AHEAD) * BLOCK;
         next->n = 0;
         if (b + AHEAD < n_blocks)
             find_pairs(codes_avx2(q), (const uint8_t *)c->data + (b + AHEAD) * bytes, column, q,
                        next);
         if (b < 0) continue;
-        const struct block *block = &ring[b % RING];
+        const struct column_block *block = &ring[b % RING];
         if (block->n == 0 && !isnan(a->d[b])) {
             prefetch_block(next, c->to_l1, first * column / c->n_rows, n * column / c->n_rows,
                            first, n);

@@ -48,7 +48,7 @@ static struct constrain_dfa *any_text(struct base_error *err)
     return d;
 }
 
-struct product {
+struct dfa_product {
     const struct constrain_dfa *d[MAX_OPERANDS + 1]; /* the last operand accepts any text */
     uint32_t n;
     uint32_t *tuple, tuple_room; /* [n_state][n] */
@@ -64,7 +64,7 @@ static uint64_t hash_tuple(const uint32_t *t, uint32_t n)
     return h;
 }
 
-static bool intern_tuple(struct product *p, const uint32_t *t, uint32_t *out,
+static bool intern_tuple(struct dfa_product *p, const uint32_t *t, uint32_t *out,
                          struct base_error *err)
 {
     size_t bytes = p->n * sizeof *t;
@@ -96,7 +96,8 @@ static bool intern_tuple(struct product *p, const uint32_t *t, uint32_t *out,
     return true;
 }
 
-static void product_classes(const struct product *p, struct constrain_dfa *d, uint8_t byte_of[256])
+static void product_classes(const struct dfa_product *p, struct constrain_dfa *d,
+                            uint8_t byte_of[256])
 {
     d->n_class = 0;
     for (int b = 0; b < 256; b++) {
@@ -112,7 +113,7 @@ static void product_classes(const struct product *p, struct constrain_dfa *d, ui
     }
 }
 
-static bool fill_product(struct product *p, struct constrain_dfa *d, struct base_error *err)
+static bool fill_product(struct dfa_product *p, struct constrain_dfa *d, struct base_error *err)
 {
     uint32_t t[MAX_OPERANDS + 1] = {0}, q, room = 0, n_next = 0;
     uint8_t byte_of[256];
@@ -155,7 +156,7 @@ static bool fill_product(struct product *p, struct constrain_dfa *d, struct base
 struct constrain_dfa *constrain_dfa_product(const struct constrain_dfa *const *d, uint32_t n,
                                             uint32_t needed, struct base_error *err)
 {
-    struct product p = {.n = n + 1, .needed = needed};
+    struct dfa_product p = {.n = n + 1, .needed = needed};
     if (n > MAX_OPERANDS)
         return base_null(
             base_fail(err, BASE_USAGE, "more than %d patterns in one place", MAX_OPERANDS));

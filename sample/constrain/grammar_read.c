@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct reader {
+struct grammar_reader {
     struct constrain_grammar *g;
     const char *text;
     size_t size, at;
@@ -16,18 +16,18 @@ struct reader {
     struct base_error *err;
 };
 
-static int peek(const struct reader *r)
+static int peek(const struct grammar_reader *r)
 {
     return r->at < r->size ? (unsigned char)r->text[r->at] : -1;
 }
 
-static bool begins(const struct reader *r, const char *word)
+static bool begins(const struct grammar_reader *r, const char *word)
 {
     size_t n = strlen(word);
     return r->size - r->at >= n && memcmp(r->text + r->at, word, n) == 0;
 }
 
-static void skip(struct reader *r)
+static void skip(struct grammar_reader *r)
 {
     unsigned char c = (unsigned char)r->text[r->at++];
     if (c == '\n') {
@@ -38,17 +38,17 @@ static void skip(struct reader *r)
     }
 }
 
-static bool fail_at(struct reader *r, uint32_t line, uint32_t column, const char *what)
+static bool fail_at(struct grammar_reader *r, uint32_t line, uint32_t column, const char *what)
 {
     return base_fail(r->err, BASE_USAGE, "line %u, column %u: %s", line, column, what);
 }
 
-static bool fail(struct reader *r, const char *what)
+static bool fail(struct grammar_reader *r, const char *what)
 {
     return fail_at(r, r->line, r->column, what);
 }
 
-static void skip_space(struct reader *r, bool lines)
+static void skip_space(struct grammar_reader *r, bool lines)
 {
     for (int c = peek(r); c >= 0; c = peek(r)) {
         if (c == '#')
@@ -61,9 +61,9 @@ static void skip_space(struct reader *r, bool lines)
 }
 
 /* At the end of a line outside groups, returns whether the next line continues with `|`. */
-static bool goes_on(const struct reader *r)
+static bool goes_on(const struct grammar_reader *r)
 {
-    struct reader ahead = *r;
+    struct grammar_reader ahead = *r;
     skip_space(&ahead, true);
     return peek(&ahead) == '|';
 }
@@ -83,7 +83,7 @@ static uint64_t hash_name(const char *s, size_t n)
     return h;
 }
 
-static bool grow_names(struct reader *r)
+static bool grow_names(struct grammar_reader *r)
 {
     struct constrain_grammar *g = r->g;
     if (g->n_rule * 2 < r->n_slot) return true;
@@ -102,7 +102,7 @@ static bool grow_names(struct reader *r)
 }
 
 /* Finds or adds the rule whose name is the text from `from` up to here. */
-static bool enter_name(struct reader *r, size_t from, uint32_t line, uint32_t column,
+static bool enter_name(struct grammar_reader *r, size_t from, uint32_t line, uint32_t column,
                        uint32_t *rule)
 {
     struct constrain_grammar *g = r->g;
@@ -124,7 +124,7 @@ static bool enter_name(struct reader *r, size_t from, uint32_t line, uint32_t co
     return true;
 }
 
-static bool read_name(struct reader *r, uint32_t *rule)
+static bool read_name(struct grammar_reader *r, uint32_t *rule)
 {
     const size_t from = r->at;
     const uint32_t line = r->line, column = r->column;
@@ -134,7 +134,7 @@ static bool read_name(struct reader *r, uint32_t *rule)
 }
 
 /* Reads the name of a token: <text>, <[id]>, !<text>, !<[id]>. */
-static bool read_token(struct reader *r, uint32_t *rule)
+static bool read_token(struct grammar_reader *r, uint32_t *rule)
 {
     const size_t from = r->at;
     const uint32_t line = r->line, column = r->column;
@@ -154,7 +154,7 @@ static bool read_token(struct reader *r, uint32_t *rule)
 
 /* -- characters -- */
 
-static bool read_hex(struct reader *r, int digits, uint32_t *code)
+static bool read_hex(struct grammar_reader *r, int digits, uint32_t *code)
 {
     *code = 0;
     for (int i = 0; i < digits; i++) {
@@ -168,7 +168,7 @@ static bool read_hex(struct reader *r, int digits, uint32_t *code)
     return true;
 }
 
-static bool read_char(struct reader *r, uint32_t *code)
+static bool read_char(struct grammar_reader *r, uint32_t *code)
 {
     static const char plain[] = "\\\"[]-^/'|(){}.*+?";
     int32_t decoded;
@@ -197,14 +197,14 @@ static bool read_char(struct reader *r, uint32_t *code)
     return true;
 }
 
-static uint32_t one_char(struct reader *r, uint32_t code, uint32_t line, uint32_t column)
+static uint32_t one_char(struct grammar_reader *r, uint32_t code, uint32_t line, uint32_t column)
 {
     uint32_t first = r->g->tree.n_range;
     if (!constrain_tree_range(&r->g->tree, code, code, r->err)) return 0;
     return constrain_tree_set(&r->g->tree, first, false, line, column, r->err);
 }
 
-static uint32_t read_string(struct reader *r)
+static uint32_t read_string(struct grammar_reader *r)
 {
     uint32_t seq = constrain_tree_add(&r->g->tree, CONSTRAIN_TREE_SEQ, r->line, r->column, r->err),
              code;
@@ -221,12 +221,12 @@ static uint32_t read_string(struct reader *r)
 }
 
 /* Returns whether a class escape such as \d begins here. */
-static bool begins_class(const struct reader *r)
+static bool begins_class(const struct grammar_reader *r)
 {
     return peek(r) == '\\' && r->at + 1 < r->size && memchr("dDwWsS", r->text[r->at + 1], 6);
 }
 
-static bool read_named_class(struct reader *r)
+static bool read_named_class(struct grammar_reader *r)
 {
     skip(r);
     const int letter = peek(r);
@@ -234,7 +234,7 @@ static bool read_named_class(struct reader *r)
     return constrain_tree_class(&r->g->tree, letter, r->err);
 }
 
-static uint32_t read_class(struct reader *r)
+static uint32_t read_class(struct grammar_reader *r)
 {
     uint32_t line = r->line, column = r->column, first = r->g->tree.n_range, lo, hi;
     skip(r);
@@ -267,7 +267,7 @@ static uint32_t read_class(struct reader *r)
 
 /* -- repetition -- */
 
-static bool read_count(struct reader *r, uint32_t *out)
+static bool read_count(struct grammar_reader *r, uint32_t *out)
 {
     uint64_t n = 0;
     if (peek(r) < '0' || peek(r) > '9') return fail(r, "expected a number");
@@ -282,7 +282,7 @@ static bool read_count(struct reader *r, uint32_t *out)
     return true;
 }
 
-static bool read_bounds(struct reader *r, uint32_t *min, uint32_t *max)
+static bool read_bounds(struct grammar_reader *r, uint32_t *min, uint32_t *max)
 {
     uint32_t line = r->line, column = r->column;
     skip(r);
@@ -305,7 +305,7 @@ static bool read_bounds(struct reader *r, uint32_t *min, uint32_t *max)
 }
 
 /* Returns `item` wrapped in the repetitions that follow it. */
-static uint32_t read_repeats(struct reader *r, uint32_t item, bool lines)
+static uint32_t read_repeats(struct grammar_reader *r, uint32_t item, bool lines)
 {
     for (uint32_t count = 0;; count++) {
         skip_space(r, lines);
@@ -332,9 +332,9 @@ static uint32_t read_repeats(struct reader *r, uint32_t item, bool lines)
 
 /* -- sequences and alternatives -- */
 
-static uint32_t read_alternatives(struct reader *r, bool nested);
+static uint32_t read_alternatives(struct grammar_reader *r, bool nested);
 
-static uint32_t read_item(struct reader *r)
+static uint32_t read_item(struct grammar_reader *r)
 {
     uint32_t line = r->line, column = r->column, rule, node;
     int c = peek(r);
@@ -371,7 +371,7 @@ static uint32_t read_item(struct reader *r)
     return node;
 }
 
-static uint32_t read_sequence(struct reader *r, bool nested)
+static uint32_t read_sequence(struct grammar_reader *r, bool nested)
 {
     uint32_t seq = constrain_tree_add(&r->g->tree, CONSTRAIN_TREE_SEQ, r->line, r->column, r->err),
              item;
@@ -384,7 +384,7 @@ static uint32_t read_sequence(struct reader *r, bool nested)
     return seq;
 }
 
-static uint32_t read_alternatives(struct reader *r, bool nested)
+static uint32_t read_alternatives(struct grammar_reader *r, bool nested)
 {
     uint32_t alt = constrain_tree_add(&r->g->tree, CONSTRAIN_TREE_ALT, r->line, r->column, r->err),
              seq;
@@ -399,7 +399,7 @@ static uint32_t read_alternatives(struct reader *r, bool nested)
     }
 }
 
-static bool read_rule(struct reader *r)
+static bool read_rule(struct grammar_reader *r)
 {
     uint32_t rule, line = r->line, column = r->column;
     if (!read_name(r, &rule)) return false;
@@ -417,7 +417,7 @@ static bool read_rule(struct reader *r)
     return true;
 }
 
-static bool read_rules(struct reader *r)
+static bool read_rules(struct grammar_reader *r)
 {
     struct constrain_grammar *g = r->g;
     bool found = false;
@@ -437,7 +437,8 @@ static bool read_rules(struct reader *r)
 bool constrain_grammar_read(struct constrain_grammar *g, const char *text, size_t size,
                             struct base_error *err)
 {
-    struct reader r = {.g = g, .text = text, .size = size, .line = 1, .column = 1, .err = err};
+    struct grammar_reader r = {
+        .g = g, .text = text, .size = size, .line = 1, .column = 1, .err = err};
     if (size > CONSTRAIN_MAX_SOURCE)
         return base_fail(err, BASE_USAGE, "line 1, column 1: the grammar has more than %d bytes",
                          CONSTRAIN_MAX_SOURCE);

@@ -10,7 +10,7 @@
 
 enum { MAX_NAMES = 4000 }; /* of one object; each name is compared with all others */
 
-struct reader {
+struct json_reader {
     struct constrain_json *j;
     const char *text;
     size_t size, at;
@@ -18,12 +18,12 @@ struct reader {
     struct base_error *err;
 };
 
-static int peek(const struct reader *r)
+static int peek(const struct json_reader *r)
 {
     return r->at < r->size ? (unsigned char)r->text[r->at] : -1;
 }
 
-static void skip(struct reader *r)
+static void skip(struct json_reader *r)
 {
     unsigned char c = (unsigned char)r->text[r->at++];
     if (c == '\n')
@@ -32,17 +32,17 @@ static void skip(struct reader *r)
         r->column++;
 }
 
-static void skip_space(struct reader *r)
+static void skip_space(struct json_reader *r)
 {
     while (peek(r) == ' ' || peek(r) == '\t' || peek(r) == '\n' || peek(r) == '\r') skip(r);
 }
 
-static bool fail(struct reader *r, const char *what)
+static bool fail(struct json_reader *r, const char *what)
 {
     return base_fail(r->err, BASE_USAGE, "line %u, column %u: %s", r->line, r->column, what);
 }
 
-static bool read_hex4(struct reader *r, uint32_t *out)
+static bool read_hex4(struct json_reader *r, uint32_t *out)
 {
     *out = 0;
     for (int i = 0; i < 4; i++) {
@@ -54,7 +54,7 @@ static bool read_hex4(struct reader *r, uint32_t *out)
     return true;
 }
 
-static bool read_escape(struct reader *r)
+static bool read_escape(struct json_reader *r)
 {
     static const char names[] = "\"\"\\\\//b\bf\fn\nr\rt\t";
     char bytes[4];
@@ -85,7 +85,7 @@ static bool read_escape(struct reader *r)
     return true;
 }
 
-static bool read_string(struct reader *r, uint32_t *at, uint32_t *size)
+static bool read_string(struct json_reader *r, uint32_t *at, uint32_t *size)
 {
     *at = (uint32_t)r->j->text.size;
     skip(r);
@@ -107,14 +107,14 @@ static bool read_string(struct reader *r, uint32_t *at, uint32_t *size)
     return !r->j->text.failed || base_fail(r->err, BASE_NO_MEMORY, "no memory for the JSON");
 }
 
-static bool read_digits(struct reader *r)
+static bool read_digits(struct json_reader *r)
 {
     if (peek(r) < '0' || peek(r) > '9') return fail(r, "expected a digit");
     while (peek(r) >= '0' && peek(r) <= '9') skip(r);
     return true;
 }
 
-static bool read_number(struct reader *r, struct constrain_json_node *n)
+static bool read_number(struct json_reader *r, struct constrain_json_node *n)
 {
     size_t from = r->at;
     if (peek(r) == '-') skip(r);
@@ -137,7 +137,7 @@ static bool read_number(struct reader *r, struct constrain_json_node *n)
     return true;
 }
 
-static bool read_word(struct reader *r, const char *word)
+static bool read_word(struct json_reader *r, const char *word)
 {
     size_t n = strlen(word);
     if (r->size - r->at < n || memcmp(r->text + r->at, word, n) != 0)
@@ -146,9 +146,9 @@ static bool read_word(struct reader *r, const char *word)
     return true;
 }
 
-static uint32_t read_value(struct reader *r);
+static uint32_t read_value(struct json_reader *r);
 
-static bool read_children(struct reader *r, uint32_t parent, bool object)
+static bool read_children(struct json_reader *r, uint32_t parent, bool object)
 {
     struct constrain_json *j = r->j;
     char close = object ? '}' : ']';
@@ -189,7 +189,7 @@ static bool read_children(struct reader *r, uint32_t parent, bool object)
     return true;
 }
 
-static uint32_t read_value(struct reader *r)
+static uint32_t read_value(struct json_reader *r)
 {
     struct constrain_json *j = r->j;
     skip_space(r);
@@ -228,7 +228,7 @@ static uint32_t read_value(struct reader *r)
 bool constrain_json_read(struct constrain_json *j, const char *text, size_t size,
                          struct base_error *err)
 {
-    struct reader r = {j, text, size, 0, 1, 1, 0, err};
+    struct json_reader r = {j, text, size, 0, 1, 1, 0, err};
     j->n_node = 1;
     base_buffer_add(&j->text, "", 0); /* allocates, so that data is not NULL */
     if (j->text.failed) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema");

@@ -9,7 +9,7 @@
 
 enum { MAX_LOOKS = 8 };
 
-struct reader {
+struct regex_reader {
     struct constrain_tree *t;
     const char *text;
     size_t size, at;
@@ -25,24 +25,24 @@ struct reader {
     struct base_error *err;
 };
 
-static int peek(const struct reader *r)
+static int peek(const struct regex_reader *r)
 {
     return r->at < r->size ? (unsigned char)r->text[r->at] : -1;
 }
 
-static bool begins(const struct reader *r, const char *word)
+static bool begins(const struct regex_reader *r, const char *word)
 {
     size_t n = strlen(word);
     return r->size - r->at >= n && memcmp(r->text + r->at, word, n) == 0;
 }
 
-static void skip(struct reader *r, size_t n)
+static void skip(struct regex_reader *r, size_t n)
 {
     while (n--)
         if (((unsigned char)r->text[r->at++] & 0xc0) != 0x80) r->column++;
 }
 
-static bool fail(struct reader *r, const char *what)
+static bool fail(struct regex_reader *r, const char *what)
 {
     return base_fail(r->err, BASE_USAGE, "line %u, column %u: %s", r->line, r->column, what);
 }
@@ -80,7 +80,7 @@ static bool in_category(const char *name, size_t n, utf8proc_category_t category
     return *known && memcmp(code[category], name, n) == 0;
 }
 
-static bool add_property(struct reader *r, bool negate)
+static bool add_property(struct regex_reader *r, bool negate)
 {
     if (peek(r) != '{') return fail(r, "expected '{' after \\p");
     const char *name = r->text + r->at + 1;
@@ -104,7 +104,7 @@ static bool add_property(struct reader *r, bool negate)
 
 /* -- characters -- */
 
-static bool read_hex(struct reader *r, int min, int max, uint32_t *code)
+static bool read_hex(struct regex_reader *r, int min, int max, uint32_t *code)
 {
     *code = 0;
     for (int i = 0; i < max; i++) {
@@ -117,7 +117,7 @@ static bool read_hex(struct reader *r, int min, int max, uint32_t *code)
     return *code <= 0x10ffff || fail(r, "this is not a Unicode character");
 }
 
-static bool read_unicode(struct reader *r, uint32_t *code)
+static bool read_unicode(struct regex_reader *r, uint32_t *code)
 {
     uint32_t low;
     if (peek(r) == '{') {
@@ -139,7 +139,7 @@ static bool read_unicode(struct reader *r, uint32_t *code)
 }
 
 /* Reads the rest of an escape: a class (adds its ranges, *set true) or a character. */
-static bool read_escape(struct reader *r, bool in_class, bool *set, uint32_t *code)
+static bool read_escape(struct regex_reader *r, bool in_class, bool *set, uint32_t *code)
 {
     static const char control[] = "t\tn\nv\vf\fr\r";
     int c = peek(r);
@@ -181,7 +181,7 @@ static bool read_escape(struct reader *r, bool in_class, bool *set, uint32_t *co
     return true;
 }
 
-static bool read_plain(struct reader *r, uint32_t *code)
+static bool read_plain(struct regex_reader *r, uint32_t *code)
 {
     int32_t decoded;
     size_t n = base_utf8_decode(r->text + r->at, r->size - r->at, &decoded);
@@ -191,7 +191,7 @@ static bool read_plain(struct reader *r, uint32_t *code)
     return true;
 }
 
-static bool read_class_item(struct reader *r, bool *set, uint32_t *code)
+static bool read_class_item(struct regex_reader *r, bool *set, uint32_t *code)
 {
     *set = false;
     if (peek(r) < 0) return fail(r, "this character class is not closed");
@@ -200,7 +200,7 @@ static bool read_class_item(struct reader *r, bool *set, uint32_t *code)
     return read_escape(r, true, set, code);
 }
 
-static uint32_t read_class(struct reader *r)
+static uint32_t read_class(struct regex_reader *r)
 {
     uint32_t line = r->line, column = r->column, first = r->t->n_range, lo, hi;
     bool set;
@@ -227,7 +227,7 @@ static uint32_t read_class(struct reader *r)
 
 /* -- repetition -- */
 
-static bool read_count(struct reader *r, uint32_t *out)
+static bool read_count(struct regex_reader *r, uint32_t *out)
 {
     uint64_t n = 0;
     if (peek(r) < '0' || peek(r) > '9') return fail(r, "expected a number");
@@ -239,7 +239,7 @@ static bool read_count(struct reader *r, uint32_t *out)
     return true;
 }
 
-static uint32_t read_repeat(struct reader *r, uint32_t item)
+static uint32_t read_repeat(struct regex_reader *r, uint32_t item)
 {
     int c = peek(r);
     uint32_t min = c == '+', max = c == '?' ? 1 : CONSTRAIN_NO_MAX, line = r->line,
@@ -274,11 +274,11 @@ static uint32_t read_repeat(struct reader *r, uint32_t item)
 
 /* -- groups -- */
 
-static uint32_t read_alternatives(struct reader *r);
+static uint32_t read_alternatives(struct regex_reader *r);
 
 /* Reads (?=...) or (?!...). It is stored separately, and a condition "beginning of the text"
  * replaces it in the tree. */
-static uint32_t read_look(struct reader *r)
+static uint32_t read_look(struct regex_reader *r)
 {
     const uint32_t line = r->line, column = r->column;
     const bool negative = begins(r, "(?!");
@@ -296,7 +296,7 @@ static uint32_t read_look(struct reader *r)
     return constrain_tree_add(r->t, CONSTRAIN_TREE_BEGIN, line, column, r->err);
 }
 
-static bool read_group_head(struct reader *r)
+static bool read_group_head(struct regex_reader *r)
 {
     if (peek(r) != '?') return true;
     if (begins(r, "?<=") || begins(r, "?<!")) return fail(r, "look-behind is not supported");
@@ -314,7 +314,7 @@ static bool read_group_head(struct reader *r)
     return true;
 }
 
-static uint32_t read_item(struct reader *r)
+static uint32_t read_item(struct regex_reader *r)
 {
     static const struct constrain_range line_end[] = {{10, 10}, {13, 13}, {0x2028, 0x2029}};
     uint32_t line = r->line, column = r->column, first = r->t->n_range, node, code;
@@ -368,7 +368,7 @@ static uint32_t read_item(struct reader *r)
     return constrain_tree_set(r->t, first, false, line, column, r->err);
 }
 
-static uint32_t read_alternatives(struct reader *r)
+static uint32_t read_alternatives(struct regex_reader *r)
 {
     uint32_t alt = constrain_tree_add(r->t, CONSTRAIN_TREE_ALT, r->line, r->column, r->err), seq,
              item;
@@ -387,7 +387,7 @@ static uint32_t read_alternatives(struct reader *r)
     }
 }
 
-static uint32_t read_all(struct reader *r, bool search)
+static uint32_t read_all(struct regex_reader *r, bool search)
 {
     if (r->size > CONSTRAIN_MAX_SOURCE) return fail(r, "the expression is too long");
     const uint32_t node = read_alternatives(r);
@@ -401,7 +401,7 @@ static uint32_t read_all(struct reader *r, bool search)
 
 /* Returns the automaton of the texts of d that satisfy the look-aheads; each is a search from the
  * beginning. Frees d. */
-static struct constrain_dfa *add_looks(struct reader *r, struct constrain_dfa *d,
+static struct constrain_dfa *add_looks(struct regex_reader *r, struct constrain_dfa *d,
                                        struct base_error *err)
 {
     const struct constrain_dfa *part[MAX_LOOKS + 1] = {d};
@@ -429,13 +429,13 @@ struct constrain_dfa *constrain_regex_dfa(const char *text, size_t size, bool se
                                           uint32_t column, struct base_error *err)
 {
     struct constrain_tree t = {0};
-    struct reader r = {.t = &t,
-                       .text = text,
-                       .size = size,
-                       .line = line,
-                       .column = column,
-                       .at_front = true,
-                       .err = err};
+    struct regex_reader r = {.t = &t,
+                             .text = text,
+                             .size = size,
+                             .line = line,
+                             .column = column,
+                             .at_front = true,
+                             .err = err};
     struct base_error why = BASE_ERROR_INIT;
     uint32_t root = read_all(&r, search);
     struct constrain_dfa *d = root ? constrain_dfa_build(&t, root, search, NULL, &why) : NULL;

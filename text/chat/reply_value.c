@@ -10,20 +10,20 @@
 
 enum { MAX_DEPTH = 64 };
 
-struct reader {
+struct value_reader {
     const char *s;
     size_t n, at;
     int depth;
 };
 
-static json_t *read_any(struct reader *x);
+static json_t *read_any(struct value_reader *x);
 
-static void skip_space(struct reader *x)
+static void skip_space(struct value_reader *x)
 {
     while (x->at < x->n && memchr(" \t\r\n", x->s[x->at], 4)) x->at++;
 }
 
-static bool take(struct reader *x, const char *word)
+static bool take(struct value_reader *x, const char *word)
 {
     const size_t n = strlen(word);
     if (x->n - x->at < n || memcmp(x->s + x->at, word, n) != 0) return false;
@@ -37,7 +37,7 @@ static bool is_word(char c)
            c == '.' || c == '-';
 }
 
-static size_t word_size(const struct reader *x)
+static size_t word_size(const struct value_reader *x)
 {
     size_t n = 0;
     while (x->at + n < x->n && is_word(x->s[x->at + n])) n++;
@@ -45,7 +45,7 @@ static size_t word_size(const struct reader *x)
 }
 
 /* Returns the value of four hexadecimal digits at p, or -1. */
-static int32_t read_unit(const struct reader *x, size_t p)
+static int32_t read_unit(const struct value_reader *x, size_t p)
 {
     int32_t code = 0;
     if (x->n - p < 4) return -1;
@@ -58,7 +58,7 @@ static int32_t read_unit(const struct reader *x, size_t p)
 }
 
 /* Decodes the escape after a backslash at x->at; an unknown one keeps its backslash. */
-static bool read_escape(struct reader *x, struct base_buffer *out)
+static bool read_escape(struct value_reader *x, struct base_buffer *out)
 {
     static const char names[] = "nrtbf/\\'\"", values[] = "\n\r\t\b\f/\\'\"";
     if (x->at == x->n) return false;
@@ -88,7 +88,7 @@ static bool read_escape(struct reader *x, struct base_buffer *out)
     return true;
 }
 
-static json_t *read_string(struct reader *x, const char *quote, bool escapes)
+static json_t *read_string(struct value_reader *x, const char *quote, bool escapes)
 {
     BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
     json_t *value = NULL;
@@ -108,7 +108,7 @@ static json_t *read_string(struct reader *x, const char *quote, bool escapes)
     return value;
 }
 
-static json_t *read_number(struct reader *x)
+static json_t *read_number(struct value_reader *x)
 {
     char text[64], *end;
     const size_t start = x->at;
@@ -133,7 +133,7 @@ static json_t *read_number(struct reader *x)
     return json_real(f);
 }
 
-static json_t *read_list(struct reader *x, char close)
+static json_t *read_list(struct value_reader *x, char close)
 {
     json_t *list = json_array();
     for (bool first = true; list; first = false) {
@@ -152,7 +152,7 @@ static json_t *read_list(struct reader *x, char close)
     return NULL;
 }
 
-static json_t *read_key(struct reader *x)
+static json_t *read_key(struct value_reader *x)
 {
     const size_t n = word_size(x);
     if (take(x, "<|\"|>")) return read_string(x, "<|\"|>", false);
@@ -173,7 +173,7 @@ bool text_reply_set(json_t *object, const char *key, size_t size, json_t *value)
 }
 
 /* Reads entries "key : value" or "key = value" up to `close`. */
-static json_t *read_entries(struct reader *x, char close)
+static json_t *read_entries(struct value_reader *x, char close)
 {
     json_t *object = json_object(), *key = NULL;
     for (bool first = true; object; first = false) {
@@ -199,7 +199,7 @@ static json_t *read_entries(struct reader *x, char close)
     return NULL;
 }
 
-static json_t *read_plain(struct reader *x)
+static json_t *read_plain(struct value_reader *x)
 {
     const size_t n = word_size(x);
     if (n == 4 && (take(x, "true") || take(x, "True"))) return json_true();
@@ -208,7 +208,7 @@ static json_t *read_plain(struct reader *x)
     return read_number(x);
 }
 
-static json_t *read_any(struct reader *x)
+static json_t *read_any(struct value_reader *x)
 {
     json_t *value;
     skip_space(x);
@@ -233,7 +233,7 @@ static json_t *read_any(struct reader *x)
 
 json_t *text_reply_read_value(const char *at, size_t size, size_t *used)
 {
-    struct reader x = {.s = at, .n = size};
+    struct value_reader x = {.s = at, .n = size};
     json_t *value = read_any(&x);
     *used = x.at;
     return value;
@@ -241,7 +241,7 @@ json_t *text_reply_read_value(const char *at, size_t size, size_t *used)
 
 json_t *text_reply_read_keywords(const char *at, size_t size, char close, size_t *used)
 {
-    struct reader x = {.s = at, .n = size};
+    struct value_reader x = {.s = at, .n = size};
     json_t *object = read_entries(&x, close);
     *used = x.at;
     return object;

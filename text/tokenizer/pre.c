@@ -167,7 +167,7 @@ static bool cut(struct text_cuts *cuts, size_t end, struct base_error *err)
 /* ---- Steps ---- */
 
 /* The state of one call of text_split. */
-struct run {
+struct split_state {
     const struct text_splitter *splitter;
     const char *text;    /* valid UTF-8 */
     const char *classes; /* of the same length, each character replaced by text_pin_unicode */
@@ -175,7 +175,7 @@ struct run {
     struct base_error *err;
 };
 
-static bool split_by_regex(struct run *r, int step, size_t start, size_t end)
+static bool split_by_regex(struct split_state *r, int step, size_t start, size_t end)
 {
     const pcre2_code *code = r->splitter->code[step];
     const struct text_matcher *m = r->out->matcher;
@@ -223,7 +223,7 @@ static bool is_word(int32_t code, utf8proc_category_t category)
 
 /* Cuts the run of `count` digits in text[start..end). `word_follows`: no word boundary is at its
  * end. */
-static bool cut_digits(struct run *r, enum text_step_kind kind, size_t start, size_t end,
+static bool cut_digits(struct split_state *r, enum text_step_kind kind, size_t start, size_t end,
                        size_t count, bool word_follows)
 {
     if (kind == TEXT_STEP_DIGITS_WORD && word_follows) return true;
@@ -240,7 +240,8 @@ static bool cut_digits(struct run *r, enum text_step_kind kind, size_t start, si
     return !cuts_end || cut(r->out, end, r->err);
 }
 
-static bool split_by_digits(struct run *r, enum text_step_kind kind, size_t start, size_t end)
+static bool split_by_digits(struct split_state *r, enum text_step_kind kind, size_t start,
+                            size_t end)
 {
     size_t run_start = start, count = 0;
     for (size_t at = start; at < end;) {
@@ -261,7 +262,7 @@ static bool split_by_digits(struct run *r, enum text_step_kind kind, size_t star
 }
 
 /* Applies every step to the valid text r->text[0..size). */
-static bool run_steps(struct run *r, size_t size, struct text_cuts *cuts)
+static bool run_steps(struct split_state *r, size_t size, struct text_cuts *cuts)
 {
     struct text_cuts next = {.matcher = cuts->matcher}; /* both lists use it */
     cuts->count = 0;
@@ -330,7 +331,7 @@ static void restore_cuts(const char *text, size_t size, struct text_cuts *cuts)
 bool text_split(const struct text_splitter *s, const char *text, size_t size,
                 struct text_cuts *cuts, struct base_error *err)
 {
-    struct run r = {.splitter = s, .text = text, .classes = text, .err = err};
+    struct split_state r = {.splitter = s, .text = text, .classes = text, .err = err};
     bool pinned;
     const size_t invalid = count_invalid(text, size, &pinned), valid_size = size + 2 * invalid;
     char *valid = NULL, *classes = NULL;

@@ -72,24 +72,24 @@ enum {
                          * table */
 };
 
-struct lead {
+struct token_lead {
     uint32_t bytes;
     uint32_t size; /* of the longest token in them; 1: there is none; 0: free entry */
     int32_t id;    /* id of that token, or -1 */
     uint32_t node; /* node of all of these bytes; 0: no token begins with them */
 };
 
-static int32_t find_longest(const struct text_trie *t, struct lead *leads, const char *text,
+static int32_t find_longest(const struct text_trie *t, struct token_lead *leads, const char *text,
                             size_t size, size_t *used)
 {
     *used = 1;
     if (!leads || size < LEAD) return text_trie_longest(t, text, size, used);
     uint32_t bytes, node = 0;
     memcpy(&bytes, text, sizeof bytes);
-    struct lead *l = &leads[bytes * 0x9e3779b1u >> (32 - LEAD_BITS)];
+    struct token_lead *l = &leads[bytes * 0x9e3779b1u >> (32 - LEAD_BITS)];
     if (l->bytes != bytes || !l->size) {
         const int32_t id = text_trie_go(t, &node, text, 0, LEAD, -1, used);
-        *l = (struct lead){bytes, (uint32_t)*used, id, node};
+        *l = (struct token_lead){bytes, (uint32_t)*used, id, node};
     }
     *used = l->size;
     node = l->node;
@@ -101,7 +101,7 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
 {
     const struct rwkv *r = t->state;
     /* The ids do not depend on the table, so a failed allocation is not an error. */
-    struct lead *leads = size < MIN_TEXT ? NULL : calloc(1 << LEAD_BITS, sizeof *leads);
+    struct token_lead *leads = size < MIN_TEXT ? NULL : calloc(1 << LEAD_BITS, sizeof *leads);
     bool ok = true;
     (void)first;
     for (size_t at = 0, used; ok && at < size; at += used) {

@@ -31,21 +31,21 @@ static int64_t compress_scratch(const struct engine_tensor *dst, int n_threads)
 }
 
 /* The positions of a block's key. */
-struct block {
+struct key_block {
     const float **row;   /* of each position, the oldest first; NULL: its slot is out of range */
     int64_t n, n_before; /* positions; those before the block */
     int64_t first;       /* the first of them */
 };
 
 /* Finds the rows of the positions that make the key of a token's block. */
-static struct block block_of(const struct engine_tensor *dst, int64_t token, const float **row)
+static struct key_block block_of(const struct engine_tensor *dst, int64_t token, const float **row)
 {
     const struct engine_compress_keys *how = &dst->params.compress_keys;
     const struct engine_tensor *rows = dst->src[ENGINE_COMPRESS_ROWS],
                                *range = dst->src[ENGINE_COMPRESS_RANGE],
                                *tables = dst->src[ENGINE_COMPRESS_TABLES];
     const int32_t *v = (const int32_t *)(range->data + token * range->nb[1]);
-    struct block b = {.row = row, .first = v[1]};
+    struct key_block b = {.row = row, .first = v[1]};
     if (v[1] < 0 || v[2] > tables->ne[0] || v[2] - v[1] != how->ratio || v[0] < 0 ||
         v[0] >= tables->ne[1])
         return b;
@@ -64,7 +64,7 @@ static struct block block_of(const struct engine_tensor *dst, int64_t token, con
 
 /* Computes channel c of a block's key. */
 static float channel_of(const struct engine_task *task, const struct engine_tensor *dst,
-                        const struct block *b, int64_t c, float *score, float *value)
+                        const struct key_block *b, int64_t c, float *score, float *value)
 {
     const struct engine_compress_keys *how = &dst->params.compress_keys;
     const struct engine_tensor *ape = dst->src[ENGINE_COMPRESS_APE];
@@ -93,7 +93,7 @@ static void compress_run(const struct engine_task *task, struct engine_tensor *d
         (const float **)(void *)engine_scratch_buffer(task, floats, COMPRESS_BUFFERS);
     const int64_t parts = (dst->ne[0] + CHANNELS - 1) / CHANNELS;
     for (int64_t u, last = engine_task_rows(task, dst->ne[1] * parts, &u); u < last; u++) {
-        const struct block b = block_of(dst, u / parts, row);
+        const struct key_block b = block_of(dst, u / parts, row);
         const int64_t from = u % parts * CHANNELS, to = engine_min(from + CHANNELS, dst->ne[0]);
         float *out = (float *)(void *)(dst->data + u / parts * dst->nb[1]);
         for (int64_t c = from; c < to; c++)

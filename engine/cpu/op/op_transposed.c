@@ -19,13 +19,13 @@ enum {
     LIST = 256
 };
 
-struct division {
+struct transpose_division {
     int64_t piece, pieces, units;
 };
 
-static struct division divide(const struct engine_tensor *dst, int n_threads)
+static struct transpose_division divide(const struct engine_tensor *dst, int n_threads)
 {
-    struct division d = {.piece = (dst->ne[0] + n_threads - 1) / n_threads};
+    struct transpose_division d = {.piece = (dst->ne[0] + n_threads - 1) / n_threads};
     if (dst->ne[1] > FEW_ROWS) d.piece = engine_min(d.piece, PIECE);
     d.piece = engine_round_up(d.piece, STEP);
     d.pieces = (dst->ne[0] + d.piece - 1) / d.piece;
@@ -86,7 +86,7 @@ static void add_rows(const struct engine_cpu *e, const struct few_rows *u, int64
 static void transposed_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_worker *worker = task->worker;
-    const struct division d = divide(dst, worker->nth);
+    const struct transpose_division d = divide(dst, worker->nth);
     const struct engine_tensor *x = dst->src[0];
     struct few_rows u = {.w = dst->src[1]};
     if (task->observer)

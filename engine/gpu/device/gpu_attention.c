@@ -216,7 +216,7 @@ static int64_t element_of(int i)
 
 /* Some keys' largest exponent, sum of weights, and this thread's sums of values; m and l have no
  * meaning without a key. */
-struct sums {
+struct key_sums {
     bool any;
     float m, l, o[PARTS];
 };
@@ -228,7 +228,7 @@ static float factor_of(const struct query *q, float x)
 }
 
 /* Adds the sums of a later chunk. */
-static void merge(const struct query *q, struct sums *sum, const struct sums *next)
+static void merge(const struct query *q, struct key_sums *sum, const struct key_sums *next)
 {
     if (!sum->any) {
         *sum = *next;
@@ -242,7 +242,7 @@ static void merge(const struct query *q, struct sums *sum, const struct sums *ne
 }
 
 /* The sink is added as a key without a value. */
-static void add_sink(const struct query *q, struct sums *sum, float sink)
+static void add_sink(const struct query *q, struct key_sums *sum, float sink)
 {
     const float at = q->floats ? sink : ceilf(sink * LOG2_E), m = sum->m > at ? sum->m : at;
     const float e = factor_of(q, sum->m - m);
@@ -279,10 +279,10 @@ static float float_weights(float *weight, int64_t lo, int64_t hi, float *largest
 }
 
 /* The sums of one chunk; all threads of the block call it. */
-static struct sums float_sums(const struct query *q, int64_t chunk)
+static struct key_sums float_sums(const struct query *q, int64_t chunk)
 {
     struct engine_gpu_attention_memory *s = q->shared;
-    struct sums next = {.any = true};
+    struct key_sums next = {.any = true};
     const int64_t first = chunk * ENGINE_ATTN_KEYS, j = gpu_thread();
     const int64_t lo = q->first > first ? q->first - first : 0,
                   hi = q->end - first < ENGINE_ATTN_KEYS ? q->end - first : ENGINE_ATTN_KEYS;
@@ -307,10 +307,10 @@ static struct sums float_sums(const struct query *q, int64_t chunk)
 /* ---- Chunks ---- */
 
 /* The sums of one chunk; all threads of the block call it. */
-static struct sums code_sums(const struct query *q, int64_t chunk)
+static struct key_sums code_sums(const struct query *q, int64_t chunk)
 {
     struct engine_gpu_attention_memory *s = q->shared;
-    struct sums next = {.any = true};
+    struct key_sums next = {.any = true};
     weigh(q, chunk);
     gpu_sync(); /* codes, c and lanes of all sub-blocks are written */
     float largest = -ENGINE_ATTN_LIMIT, scale[ENGINE_ATTN_SUBS];
@@ -336,7 +336,7 @@ static float *stored_sums(const struct query *q, int64_t chunk)
     return q->p->sums + (row * q->p->n_chunks + chunk) * (q->dv + 2);
 }
 
-static void store(const struct query *q, int64_t chunk, const struct sums *next)
+static void store(const struct query *q, int64_t chunk, const struct key_sums *next)
 {
     float *to = stored_sums(q, chunk);
     if (gpu_thread() == 0) {
@@ -347,10 +347,10 @@ static void store(const struct query *q, int64_t chunk, const struct sums *next)
         if (element_of(i) < q->dv) to[2 + element_of(i)] = next->o[i];
 }
 
-static struct sums load(const struct query *q, int64_t chunk)
+static struct key_sums load(const struct query *q, int64_t chunk)
 {
     const float *from = stored_sums(q, chunk);
-    struct sums next = {.any = true, .m = from[0], .l = from[1]};
+    struct key_sums next = {.any = true, .m = from[0], .l = from[1]};
     for (int i = 0; i < PARTS; i++)
         if (element_of(i) < q->dv) next.o[i] = from[2 + element_of(i)];
     return next;
@@ -384,7 +384,7 @@ static struct query query_of(const struct engine_gpu_attention *p, bool floats, 
 }
 
 /* Writes the result of all keys. */
-static void write_result(const struct query *q, struct sums sum)
+static void write_result(const struct query *q, struct key_sums sum)
 {
     const struct engine_gpu_attention *p = q->p;
     float *out = (float *)(void *)(p->out.data + q->token * p->out.nb[1]) + q->head * q->dv;
@@ -402,13 +402,13 @@ QUANT_INLINE void attend(const struct engine_gpu_attention *p, bool floats)
 {
     const struct query q = query_of(p, floats, gpu_block(), gpu_block_y() / p->n_parts);
     int64_t chunk = q.first / ENGINE_ATTN_KEYS + gpu_block_y() % p->n_parts;
-    struct sums sum = {0};
+    struct key_sums sum = {0};
     if (!p->float_keys && chunk * ENGINE_ATTN_KEYS < q.end) {
         convert_query(&q);
         gpu_sync(); /* the query is written */
     }
     for (; chunk * ENGINE_ATTN_KEYS < q.end; chunk += p->n_parts) {
-        const struct sums next = floats ? float_sums(&q, chunk) : code_sums(&q, chunk);
+        const struct key_sums next = floats ? float_sums(&q, chunk) : code_sums(&q, chunk);
         if (p->sums)
             store(&q, chunk, &next);
         else
@@ -420,9 +420,9 @@ QUANT_INLINE void attend(const struct engine_gpu_attention *p, bool floats)
 QUANT_INLINE void merge_chunks(const struct engine_gpu_attention *p, bool floats)
 {
     const struct query q = query_of(p, floats, gpu_block(), gpu_block_y());
-    struct sums sum = {0};
+    struct key_sums sum = {0};
     for (int64_t chunk = q.first / ENGINE_ATTN_KEYS; chunk * ENGINE_ATTN_KEYS < q.end; chunk++) {
-        const struct sums next = load(&q, chunk);
+        const struct key_sums next = load(&q, chunk);
         merge(&q, &sum, &next);
     }
     write_result(&q, sum);

@@ -11,29 +11,30 @@ _Static_assert((int)THREADS == (int)ENGINE_GPU_ATTENTION_THREADS, "both kernels 
 
 /* ---- The keys of a token ---- */
 
-struct range {
+struct gpu_key_range {
     const int32_t *slots; /* by position; NULL: the token's table does not exist */
     int64_t lo, hi;
 };
 
-static struct range range_of(const struct engine_gpu_tensor *ranges,
-                             const struct engine_gpu_tensor *tables, int64_t token)
+static struct gpu_key_range range_of(const struct engine_gpu_tensor *ranges,
+                                     const struct engine_gpu_tensor *tables, int64_t token)
 {
     const int32_t *v = (const int32_t *)(const void *)(ranges->data + token * ranges->nb[1]);
-    struct range r = {NULL, v[1] > 0 ? v[1] : 0, v[2] < tables->ne[0] ? v[2] : tables->ne[0]};
+    struct gpu_key_range r = {NULL, v[1] > 0 ? v[1] : 0,
+                              v[2] < tables->ne[0] ? v[2] : tables->ne[0]};
     if (v[0] >= 0 && v[0] < tables->ne[1])
         r.slots = (const int32_t *)(const void *)(tables->data + v[0] * tables->nb[1]);
     return r;
 }
 
 /* The blocks that have a position of the range. */
-static int64_t n_blocks(const struct engine_gpu_choose_keys *p, const struct range *r)
+static int64_t n_blocks(const struct engine_gpu_choose_keys *p, const struct gpu_key_range *r)
 {
     return r->lo < r->hi ? (r->hi - 1) / p->how.block - r->lo / p->how.block + 1 : 0;
 }
 
 /* Whether all keys of the range are chosen, whatever their scores are. */
-static bool takes_all(const struct engine_gpu_choose_keys *p, const struct range *r)
+static bool takes_all(const struct engine_gpu_choose_keys *p, const struct gpu_key_range *r)
 {
     return !r->slots || !p->q.data || n_blocks(p, r) <= p->how.n_used;
 }
@@ -78,7 +79,7 @@ GPU_KERNEL(engine_gpu_choose_scores, engine_gpu_choose_keys)
 {
     const int64_t token = p.first + gpu_block_y(),
                   j = (int64_t)gpu_block() * THREADS + gpu_thread();
-    const struct range r = range_of(&p.ranges, &p.tables, token);
+    const struct gpu_key_range r = range_of(&p.ranges, &p.tables, token);
     if (takes_all(&p, &r)) return;
     const bool is_in = j >= r.lo && j < r.hi;
     const int32_t slot = is_in ? r.slots[j] : 0;
@@ -146,23 +147,23 @@ static uint32_t kth_rank(const float *score, int64_t n, int32_t *k)
 }
 
 /* The positions of block b of a range, whose blocks are numbered from its first on. */
-static struct range positions_of(const struct engine_gpu_choose_keys *p, const struct range *r,
-                                 int64_t b)
+static struct gpu_key_range positions_of(const struct engine_gpu_choose_keys *p,
+                                         const struct gpu_key_range *r, int64_t b)
 {
     const int64_t block = p->how.block, first = (r->lo / block + b) * block;
-    return (struct range){r->slots, first > r->lo ? first : r->lo,
-                          first + block < r->hi ? first + block : r->hi};
+    return (struct gpu_key_range){r->slots, first > r->lo ? first : r->lo,
+                                  first + block < r->hi ? first + block : r->hi};
 }
 
 /* Replaces the scores of positions by those of their blocks, which only the thread that writes them
  * reads. */
-static void score_blocks(const struct engine_gpu_choose_keys *p, const struct range *r,
+static void score_blocks(const struct engine_gpu_choose_keys *p, const struct gpu_key_range *r,
                          float *score)
 {
     const int64_t n = n_blocks(p, r);
     for (int64_t first = 0; first < n; first += THREADS) {
         const int64_t b = first + gpu_thread();
-        const struct range at = positions_of(p, r, b);
+        const struct gpu_key_range at = positions_of(p, r, b);
         float best = b < n ? score[at.lo] : 0.0f;
         for (int64_t j = at.lo + 1; j < at.hi; j++)
             if (rank_of(score[j]) > rank_of(best)) best = score[j];
@@ -172,24 +173,25 @@ static void score_blocks(const struct engine_gpu_choose_keys *p, const struct ra
 }
 
 /* The near positions of a token; without a table if there are none. */
-static struct range near_of(const struct engine_gpu_choose_keys *p, int64_t token)
+static struct gpu_key_range near_of(const struct engine_gpu_choose_keys *p, int64_t token)
 {
-    if (!p->near_ranges.data) return (struct range){0};
+    if (!p->near_ranges.data) return (struct gpu_key_range){0};
     return range_of(&p->near_ranges, &p->near_tables, token);
 }
 
 /* The near positions that the chosen ones of `at` stand for. */
-static struct range each_of(const struct engine_gpu_choose_keys *p, const struct range *near,
-                            const struct range *at)
+static struct gpu_key_range each_of(const struct engine_gpu_choose_keys *p,
+                                    const struct gpu_key_range *near,
+                                    const struct gpu_key_range *at)
 {
     const int64_t n = p->how.n_each, hi = at->hi * n < near->hi ? at->hi * n : near->hi;
-    return (struct range){near->slots, at->lo * n,
-                          near->slots && hi > at->lo * n ? hi : at->lo * n};
+    return (struct gpu_key_range){near->slots, at->lo * n,
+                                  near->slots && hi > at->lo * n ? hi : at->lo * n};
 }
 
 /* Writes the slots of the chosen blocks, and returns their number. */
-static int32_t write_chosen(const struct engine_gpu_choose_keys *p, const struct range *r,
-                            const struct range *near, const float *score, int32_t *slots)
+static int32_t write_chosen(const struct engine_gpu_choose_keys *p, const struct gpu_key_range *r,
+                            const struct gpu_key_range *near, const float *score, int32_t *slots)
 {
     const int64_t n = r->slots ? n_blocks(p, r) : 0;
     const bool all = takes_all(p, r);
@@ -202,7 +204,7 @@ static int32_t write_chosen(const struct engine_gpu_choose_keys *p, const struct
         const int32_t number = n_before + sum_before(equal, &sum);
         n_before += sum;
         const bool chosen = b < n && (all || rank > least || (equal && number < n_equal));
-        struct range at = positions_of(p, r, b);
+        struct gpu_key_range at = positions_of(p, r, b);
         if (p->how.n_each) at = each_of(p, near, &at);
         int32_t to = n_slots + sum_before(chosen ? (int32_t)(at.hi - at.lo) : 0, &sum);
         n_slots += sum;
@@ -220,7 +222,7 @@ GPU_KERNEL(engine_gpu_choose_keys, engine_gpu_choose_keys)
 {
     const int64_t token = p.first + gpu_block_y(), row = token * p.out.ne[1] + gpu_block();
     const int64_t most = p.out.ne[0] - HEAD;
-    const struct range r = range_of(&p.ranges, &p.tables, token), near = near_of(&p, token);
+    const struct gpu_key_range r = range_of(&p.ranges, &p.tables, token), near = near_of(&p, token);
     int32_t *out = (int32_t *)(void *)(p.out.data + row * p.out.nb[1]), *slots = out + HEAD;
     float *score = takes_all(&p, &r) ? NULL : scores_of(&p, gpu_block());
     if (score) score_blocks(&p, &r, score);

@@ -5,16 +5,16 @@
 /* ---- compress_keys ---- */
 
 /* The positions of a block's key. */
-struct block {
+struct gpu_key_block {
     const int32_t *slots; /* of the first position on */
     int64_t n, n_before;  /* positions; those before the block */
     int64_t first;        /* position */
 };
 
-static struct block block_of(const struct engine_gpu_compress_keys *p, int64_t token)
+static struct gpu_key_block block_of(const struct engine_gpu_compress_keys *p, int64_t token)
 {
     const int32_t *v = (const int32_t *)(const void *)(p->ranges.data + token * p->ranges.nb[1]);
-    struct block b = {.first = v[1]};
+    struct gpu_key_block b = {.first = v[1]};
     if (v[1] < 0 || v[2] > p->tables.ne[0] || v[2] - v[1] != p->how.ratio || v[0] < 0 ||
         v[0] >= p->tables.ne[1])
         return b;
@@ -28,7 +28,7 @@ static struct block block_of(const struct engine_gpu_compress_keys *p, int64_t t
 }
 
 /* Sets the score and the value of position j for channel c; false: its slot is out of range. */
-static bool read_position(const struct engine_gpu_compress_keys *p, const struct block *b,
+static bool read_position(const struct engine_gpu_compress_keys *p, const struct gpu_key_block *b,
                           int64_t c, int64_t j, float *score, float *value)
 {
     const struct engine_compress_keys *how = &p->how;
@@ -47,7 +47,7 @@ GPU_KERNEL(engine_gpu_compress_keys, engine_gpu_compress_keys)
 {
     const int64_t n = gpu_half_of_grid(), size = p.out.ne[0];
     const bool is_in = n < size * p.out.ne[1];
-    struct block b = block_of(&p, is_in ? n / size : 0);
+    struct gpu_key_block b = block_of(&p, is_in ? n / size : 0);
     float m = -INFINITY, missing = 0.0f, sum = 0.0f, dot = 0.0f, score, value;
     if (!is_in) b.n = 0;
     for (int64_t j = gpu_lane() % 16; j < b.n; j += 16) {
