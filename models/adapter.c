@@ -97,26 +97,14 @@ static void fill_panels(const struct gguf_tensor *b, const struct quant_type *ty
         }
 }
 
-/* Allocates and fills part->b. */
-static bool make_panels(struct opener *o, struct model_adapter_part *part,
+/* Describes part->b, which has no data yet. */
+static bool init_panels(struct opener *o, struct model_adapter_part *part,
                         const struct gguf_tensor *b)
 {
-    const struct quant_type *type = panel_type(b);
     const int64_t ne[] = {PANEL, (int64_t)b->ne[0], (int64_t)(b->ne[1] + PANEL - 1) / PANEL,
                           (int64_t)b->ne[2]};
-    if (!engine_tensor_init(&part->b, type, 4, ne, NULL, "lora_b", o->err)) return false;
-    const uint64_t bytes = (uint64_t)engine_tensor_bytes(&part->b);
-    float *row = malloc(b->ne[0] * sizeof *row);
-    uint64_t room = 0;
-    if (row && base_align_up(bytes, 64, &room) && base_add(room, 64, &room))
-        part->panels = aligned_alloc(64, room);
-    part->b.data = part->panels;
-    if (part->panels) {
-        memset(part->panels, 0, room);
-        fill_panels(b, type, row, part->panels);
-    }
-    free(row);
-    return part->panels || base_fail(o->err, BASE_NO_MEMORY, "no memory for an adapter");
+    part->second = b;
+    return engine_tensor_init(&part->b, panel_type(b), 4, ne, NULL, "lora_b", o->err);
 }
 
 /* Whether the graph looks up rows of w. */
@@ -161,7 +149,7 @@ static bool open_part(struct opener *o, uint32_t i)
     o->adapter->facts.n_matrices++;
     return engine_tensor_init(&part->a, factor[0]->type, 3, ne, (void *)factor[0]->data, w->name,
                               o->err) &&
-           make_panels(o, part, factor[1]);
+           init_panels(o, part, factor[1]);
 }
 
 static bool ends_with(struct gguf_str name, const char *end)
@@ -204,21 +192,40 @@ static bool open_parts(struct opener *o)
     return ok;
 }
 
-/* ---- Other places ---- */
+/* ---- Placing ---- */
+
+/* Writes part->b to the address in a place. */
+static bool write_panels(const struct opener *o, const struct model_adapter_part *part,
+                         const struct engine_place *place, char *at)
+{
+    const uint64_t bytes = (uint64_t)engine_tensor_bytes(&part->b);
+    float *row = malloc(part->second->ne[0] * sizeof *row);
+    char *panels = calloc(bytes, 1);
+    if (row && panels) {
+        fill_panels(part->second, part->b.type, row, panels);
+        engine_place_write(place, at, panels, bytes);
+    }
+    free(row);
+    free(panels);
+    return (row && panels) || base_fail(o->err, BASE_NO_MEMORY, "no memory for an adapter");
+}
 
 /* Returns factor k of the model's tensors, two for each, if its weight is in the place. */
 static struct engine_tensor *factor_in(const struct opener *o, uint32_t k,
                                        const struct engine_place *place)
 {
     struct model_adapter_part *part = &o->adapter->part[k / 2];
-    const bool is_there = part->exists && o->m->weights.tensors[k / 2].place == place;
+    const bool is_there =
+        part->exists && engine_tensor_place(&o->m->weights.tensors[k / 2]) == place->index;
     return !is_there ? NULL : k % 2 ? &part->b : &part->a;
 }
 
-/* Copies the factors of weights in a place to it. */
-static bool upload_to(const struct opener *o, const struct engine_place *place)
+/* Copies the factors of weights in a place to it, in the order of the weights: one piece of memory
+ * is read faster than the mapped file and a piece for each factor (docs/adapters.md). */
+static bool place_in(const struct opener *o, const struct engine_place *place)
 {
     const uint32_t n = 2 * o->m->weights.n_tensors;
+    const bool writes = place->index > 0 || !o->m->engine->options.plan_only;
     struct engine_buffer *buffer = &o->adapter->buffers[place->index];
     uint64_t total = 0, bytes;
     for (uint32_t k = 0; k < n; k++) {
@@ -230,23 +237,24 @@ static bool upload_to(const struct opener *o, const struct engine_place *place)
     if (total == 0) return true;
     if (!engine_buffer_new(place, ENGINE_BUFFER_WEIGHTS, total, buffer, o->err)) return false;
     char *at = buffer->base;
-    for (uint32_t k = 0; k < n; k++) {
+    for (uint32_t k = 0; k < n && base_goes_on(o->err); k++) {
         struct engine_tensor *t = factor_in(o, k, place);
         if (!t) continue;
         bytes = (uint64_t)engine_tensor_bytes(t);
-        engine_place_write(place, at, t->data, bytes);
+        if (k % 2 && writes && !write_panels(o, &o->adapter->part[k / 2], place, at)) return false;
+        if (k % 2 == 0 && writes) engine_place_write(place, at, t->data, bytes);
         t->data = at;
         t->place = place;
         at += (bytes + ALIGN - 1) / ALIGN * ALIGN;
     }
-    return true;
+    return base_goes_on(o->err);
 }
 
-static bool upload(const struct opener *o)
+static bool place_parts(const struct opener *o)
 {
     const struct engine *e = o->m->engine;
-    for (int i = 1; i < e->n_places; i++)
-        if (!upload_to(o, &e->place[i])) return false;
+    for (int i = 0; i < e->n_places; i++)
+        if (!place_in(o, &e->place[i])) return false;
     return true;
 }
 
@@ -299,9 +307,8 @@ static bool read_keys(struct opener *o)
            read_invocation(o);
 }
 
-static void free_adapter(struct model_adapter *a, uint32_t n_tensors)
+static void free_adapter(struct model_adapter *a)
 {
-    for (uint32_t i = 0; a->part && i < n_tensors; i++) free(a->part[i].panels);
     for (int i = 0; i < ENGINE_PLACES_MAX; i++) engine_buffer_free(&a->buffers[i]);
     free(a->part);
     free(a->invocation);
@@ -319,12 +326,12 @@ bool model_adapter_add(struct model *m, const struct gguf_file *file, float scal
     set->n_tensors = m->weights.n_tensors;
     o.adapter = &set->item[set->count];
     *o.adapter = (struct model_adapter){.file = file, .facts = {.scale = scale}};
-    if (read_keys(&o) && open_parts(&o) && upload(&o)) {
+    if (read_keys(&o) && open_parts(&o) && place_parts(&o)) {
         set->count++;
         return true;
     }
     base_error_set_file(err, gguf_path(file));
-    free_adapter(o.adapter, set->n_tensors);
+    free_adapter(o.adapter);
     return false;
 }
 
@@ -365,7 +372,7 @@ bool model_adapters_check(const struct model_adapter_set *set, struct base_error
 
 void model_adapters_free(struct model_adapter_set *set)
 {
-    for (uint32_t i = 0; i < set->count; i++) free_adapter(&set->item[i], set->n_tensors);
+    for (uint32_t i = 0; i < set->count; i++) free_adapter(&set->item[i]);
     engine_buffer_free(&set->placed);
     free(set->directions);
     free(set->direction);

@@ -7,18 +7,18 @@
 
 /* What an adapter has for one tensor of the model. */
 struct model_adapter_part {
-    bool exists, is_table;  /* is_table: rows of the tensor are looked up */
-    bool refused;           /* a graph multiplies the tensor where adapters cannot act */
-    float factor;           /* alpha / r */
-    struct engine_tensor a; /* in the file: [r][inputs], experts [X][r][inputs], table [rows][r] */
-    struct engine_tensor b; /* B^T in panels, see engine_add_low_rank */
-    char *panels;           /* owned: the data of b, in this machine's memory */
+    bool exists, is_table;            /* is_table: rows of the tensor are looked up */
+    bool refused;                     /* a graph multiplies the tensor where adapters cannot act */
+    float factor;                     /* alpha / r */
+    struct engine_tensor a;           /* [r][inputs], experts [X][r][inputs], table [rows][r] */
+    struct engine_tensor b;           /* B^T in panels, see engine_add_low_rank */
+    const struct gguf_tensor *second; /* B in the file */
 };
 
 struct model_adapter {
     const struct gguf_file *file;                    /* not owned */
     struct model_adapter_part *part;                 /* [n_tensors], owned */
-    struct engine_buffer buffers[ENGINE_PLACES_MAX]; /* factors of weights in other places */
+    struct engine_buffer buffers[ENGINE_PLACES_MAX]; /* factors of the weights in each */
     int32_t *invocation;                             /* owned */
     struct model_adapter_facts facts;
 };

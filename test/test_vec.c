@@ -157,10 +157,10 @@ static float call(const struct engine_vec *vec, struct entry e, int64_t n, const
         vec->rotate(n, 3, 2, y, y + n, x, out);
         return 0;
     case SHAPE_LOW_RANK:
-        vec->low_rank(n, RANK, y, x, out);
+        vec->low_rank(n, RANK, y, x, n % 2, out);
         return 0;
     case SHAPE_LOW_RANK_HALF:
-        vec->low_rank_half(n, RANK, y, x, out);
+        vec->low_rank_half(n, RANK, y, x, n % 2, out);
         return 0;
     }
     return 0;
@@ -406,14 +406,14 @@ static void scalar_functions_follow_the_header(void **state)
     float b[2 * 2 * 64], acc[80];
     fill(b, 256, 1, &seed);
     memcpy(acc, y, sizeof acc);
-    vec.low_rank(80, 2, (float[]){0.3f, -7.0f}, b, acc);
+    vec.low_rank(80, 2, (float[]){0.3f, -7.0f}, b, false, acc);
     for (int i = 0; i < 80; ++i) {
         const float *panel = b + i / 64 * 128 + i % 64;
         assert_true(acc[i] == fmaf(panel[64], -7.0f, fmaf(panel[0], 0.3f, y[i])));
     }
     const uint16_t half[64] = {[0] = 0x3c00, [63] = 0xc200}; /* 1 and -3 */
     memset(acc, 0, sizeof acc);
-    vec.low_rank_half(64, 1, (float[]){0.5f}, half, acc);
+    vec.low_rank_half(64, 1, (float[]){0.5f}, half, true, acc);
     assert_true(acc[0] == 0.5f && acc[1] == 0.0f && acc[63] == -1.5f);
     const float a[] = {1, 2, 3, 4}, cos[] = {0.5f, 0.25f}, sin[] = {2, 3};
     vec.rotate(2, 2, 1, cos, sin, a, out);

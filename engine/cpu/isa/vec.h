@@ -49,9 +49,10 @@ struct engine_vec {
                                     float *out); /* v_glu of vec_math.inc */
 
     /* acc[i] = fmaf(b[i / 64][j][i % 64], z[j], acc[i]) for ascending j < r; b has
-     * [(n + 63) / 64][r][64] elements, of which those past n do not matter */
-    void (*low_rank)(int64_t n, int64_t r, const float *z, const float *b, float *acc);
-    void (*low_rank_half)(int64_t n, int64_t r, const float *z, const uint16_t *b,
+     * [(n + 63) / 64][r][64] elements, of which those past n do not matter; once: b is in memory
+     * and not read again soon, so it is prefetched */
+    void (*low_rank)(int64_t n, int64_t r, const float *z, const float *b, bool once, float *acc);
+    void (*low_rank_half)(int64_t n, int64_t r, const float *z, const uint16_t *b, bool once,
                           float *acc); /* b F16 */
 
     /* reductions */

@@ -14,6 +14,8 @@ enum { PANEL_BUDGET = 384 * 1024 };
  * gemv reorders the column for each block. */
 enum { STREAM_BUDGET = 96 * 1024, STREAM_MOST = 384 * 1024 };
 enum { DECODE_BLOCKS_PER_WORKER = 6, DECODE_MANY_BLOCKS = 32, PREFILL_BLOCKS_PER_WORKER = 24 };
+/* Rows of a step of gemv of floats: an adapter's first factor may have only 16 rows. */
+enum { DECODE_FLOAT_ROWS = 4 };
 /* The minimum number of columns of an N-block: with fewer, unpacking the weights for each N-block
  * costs more time than is saved. */
 enum { N_BLOCK_COLS = 128 };
@@ -70,6 +72,7 @@ static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_t
         const int64_t many = all_rows / (n_threads * DECODE_MANY_BLOCKS);
         max_rows = engine_min(max_rows,
                               engine_max(STREAM_BUDGET / row, engine_min(STREAM_MOST / row, many)));
+        if (engine_matmul_by_floats(w->type->act)) unit = DECODE_FLOAT_ROWS;
     } else if (!p->gemv_only && !by_k_blocks(p, w->type->act)) {
         max_rows =
             engine_min(max_rows, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(p, w)) / sides);

@@ -63,6 +63,7 @@ static float scale_of(const struct engine_tensor *dst, int64_t t)
 struct panels {
     const float *floats;
     const uint16_t *halves; /* F16; NULL: floats */
+    bool once;              /* few rows read them, where they are in memory */
 };
 
 /* F16 panels are decoded only for several rows: for one row a copy would cost more. */
@@ -72,11 +73,11 @@ static struct panels panels_of(const struct engine_task *task, const struct engi
                                const char *data, int64_t n, int64_t rows, float *buffer)
 {
     if (engine_tensor_is(b, QUANT_F32))
-        return (struct panels){(const float *)(const void *)data, NULL};
+        return (struct panels){(const float *)(const void *)data, NULL, rows < FEW_ROWS};
     if (engine_tensor_is(b, QUANT_F16) && rows < FEW_ROWS)
-        return (struct panels){NULL, (const uint16_t *)(const void *)data};
+        return (struct panels){NULL, (const uint16_t *)(const void *)data, true};
     task->cpu->quant.type[b->type->id].decode(0, n, data, buffer);
-    return (struct panels){buffer, NULL};
+    return (struct panels){buffer, NULL, false};
 }
 
 /* Computes n outputs from `first` on of one row; b: their panels. */
@@ -93,9 +94,9 @@ static void low_rank_row(const struct engine_vec *vec, struct engine_tensor *dst
     vec->scale(r, (const float *)(const void *)engine_row_data(z, i1, i2, 0),
                scale * dst->params.low_rank, 0.0f, factor);
     if (b->halves)
-        vec->low_rank_half(n, r, factor, b->halves, out);
+        vec->low_rank_half(n, r, factor, b->halves, b->once, out);
     else
-        vec->low_rank(n, r, factor, b->floats, out);
+        vec->low_rank(n, r, factor, b->floats, b->once, out);
 }
 
 static void low_rank_unit(const struct engine_task *task, struct engine_tensor *dst,
