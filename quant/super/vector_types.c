@@ -129,7 +129,7 @@ VECTOR_TYPE(iq2_kl, IQ2_KL, 2, .book = {&iq2_kl_book}, .by_size = true, .first_s
 VECTOR_TYPE(iq1_kt, IQ1_KT, 4, .book = {&iq1_kt_book}, .by_size = true,
             .scales = quant_codebook_iq4, .n_scales = 16, .low = 52.0f, .high = 80.0f,
             .n_trials = 8)
-VECTOR_TYPE(iq2_kt, IQ2_KT, 4, .book = {&iq2_kt_book}, .by_size = true,
+VECTOR_TYPE(iq2_kt, IQ2_KT, 4, .book = {&iq2_kt_book}, .tempered = true,
             .scales = quant_codebook_iq4, .n_scales = 16, .low = 52.0f, .high = 80.0f,
             .n_trials = 8)
 VECTOR_TYPE(iq3_kt, IQ3_KT, 4, .book = {&iq3_kt_book}, .n_scales = 16, .magnitudes = true,
