@@ -214,7 +214,10 @@ static const struct quant_type *type_of(const struct support_model *m, const cha
         in_layer ? (strncmp(row, "attn_v", 6) != 0 && strncmp(row, "ffn_down", 8) != 0) ||
                        !is_finer_layer(layer, m->n_layer)
                  : strcmp(row, "token_embd") == 0 && !m->tied;
-    const struct quant_type *type = m->finer && !coarse ? m->finer : m->type;
+    const bool expert = m->expert_type && strncmp(row, "ffn_", 4) == 0 && strstr(row, "_exps");
+    const struct quant_type *type = expert                ? m->expert_type
+                                    : m->finer && !coarse ? m->finer
+                                                          : m->type;
     const bool small = strncmp(row, "ffn_gate_inp", 12) == 0 || ne0 % type->block_len;
     return small ? f32 : type;
 }

@@ -23,12 +23,13 @@ struct support_model {
     uint32_t window;   /* keys in the range of windowed layers; 0: no windows */
     uint32_t n_expert; /* 0: a plain feed-forward network */
     uint32_t n_expert_used;
-    const struct quant_type *type;  /* of matrices (test/support_row.h) */
-    const struct quant_type *finer; /* of the output and of half of attn_v and ffn_down; NULL:
-                                       `type`. Q4_K with Q6_K is llama.cpp's Q4_K_M. */
-    bool tied;                      /* the output product uses the embedding */
-    bool fused_qkv;                 /* one tensor attn_qkv instead of three */
-    bool biases;                    /* of Q, K and V */
+    const struct quant_type *type;        /* of matrices (test/support_row.h) */
+    const struct quant_type *finer;       /* of the output and of half of attn_v and ffn_down; NULL:
+                                             `type`. Q4_K with Q6_K is llama.cpp's Q4_K_M. */
+    const struct quant_type *expert_type; /* of stacked experts; NULL: as the others */
+    bool tied;                            /* the output product uses the embedding */
+    bool fused_qkv;                       /* one tensor attn_qkv instead of three */
+    bool biases;                          /* of Q, K and V */
     /* Lists of words, separated by spaces. with: optional tensors, without "blk.N.", such as
      * "attn_output.bias rope_freqs.weight"; tensors of one layer with their number of rows, if
      * these determine the kind of the layer: "blk.0.attn_gate.weight=4", and others whose number

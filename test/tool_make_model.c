@@ -9,7 +9,8 @@
 
 static const char usage[] =
     "usage: tool_make_model OUT.gguf [arch=NAME] [preset=1b] [type=Q4_K]\n"
-    "    [finer=Q6_K] [tokens=bpe|spm|none] [with='TENSOR.bias ...'] [keys='KEY=VALUE ...']\n"
+    "    [finer=Q6_K] [expert_type=MXFP4] [tokens=bpe|spm|none] [with='TENSOR.bias ...'] "
+    "[keys='KEY=VALUE ...']\n"
     "    [shift='[blk.N.]TENSOR.bias=NUMBER ...']\n"
     "    [beside='TENSOR ...'] [experts_as=one|reversed]\n"
     "    [seed layers embd heads kv_heads head_dim ff vocab ctx window experts experts_used rows\n"
@@ -52,6 +53,8 @@ static bool set_text(struct support_model *m, const char *name, const char *valu
         m->beside = value;
     } else if (strcmp(name, "finer") == 0) {
         return (m->finer = quant_type_by_name(value)) != NULL;
+    } else if (strcmp(name, "expert_type") == 0) {
+        return (m->expert_type = quant_type_by_name(value)) != NULL;
     } else if (strcmp(name, "experts_as") == 0) {
         m->experts = strcmp(value, "one") == 0 ? SUPPORT_ONE_BY_ONE : SUPPORT_REVERSED;
     } else if (strcmp(name, "tokens") == 0) {

@@ -393,7 +393,6 @@ struct super_step {
     __m512i msum; /* super-block j in lane j of every 128 bits, if the type has minima */
     __m128i d;    /* half precision: d of the four, then dmin; or the bits of a row's float d */
     __m128 da;    /* of the activations */
-    int n;        /* super-blocks in use; the last is repeated after them */
 };
 
 /* Fills isum, msum and d of n steps, one per column; n is a constant after inlining. */

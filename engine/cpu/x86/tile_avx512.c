@@ -203,6 +203,13 @@ TARGET INLINE struct engine_tile_ahead ahead_of(const struct engine_tile_to *to,
     return ahead;
 }
 
+/* Without this statement at the end of a loop gcc copies sums at each step, and stores some. */
+TARGET INLINE void keep_registers(struct tile_shape p, __m512i sum[PAIR][COLS])
+{
+    EACH (j, p.np)
+        EACH_COLUMN (c, p) __asm__("" : "+v"(sum[j][c]));
+}
+
 /* Adds the products of group g of 4 codes of every row and column. */
 TARGET INLINE void add_four(struct tile_shape p, int64_t n_blocks, const struct quant_panel256 *w,
                             const struct engine_cols256 *x, int g, __m512i sum[PAIR][COLS])
@@ -277,8 +284,10 @@ TARGET INLINE void folded_block_sums(struct tile_shape p, int64_t n_blocks,
                                      const int32_t start[16][COLS], __m512i total[PAIR][COLS])
 {
     start_sums(p, start[0], total);
-    for (int i = 0; i < 64; i += 8)
+    for (int i = 0; i < 64; i += 8) {
         EACH (g, 8) add_four(p, n_blocks, w, x, i + g, total);
+        keep_registers(p, total);
+    }
 }
 
 /* msum of each column: sub-minima times sums of q. */
