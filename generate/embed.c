@@ -173,9 +173,8 @@ static size_t take_texts(struct generate_embedder *e, const struct generate_embe
     size_t kept = 0; /* texts of a later batch move to the front */
     for (size_t i = 0; i < n; i++) {
         const size_t end = e->n_tokens + order[i]->n;
-        const bool fits =
-            e->n_texts < e->n_seq &&
-            (e->n_texts == 0 || end == e->n_batch || end + shortest <= e->n_batch);
+        const bool fits = e->n_texts < e->n_seq &&
+                          (e->n_texts == 0 || end == e->n_batch || end + shortest <= e->n_batch);
         if (fits)
             add_text(e, order[i]);
         else
