@@ -163,6 +163,26 @@ static bool check(const struct generate_embedder *e, const struct generate_embed
     return true;
 }
 
+/* Adds texts of order[n] to the batch and removes them from `order`; returns how many are left. A
+ * batch with `exact` leaves no room that is too small for the shortest text: most batches then have
+ * exactly n_batch tokens, and a session keeps the graph of a number of tokens. */
+static size_t take_texts(struct generate_embedder *e, const struct generate_embed_text **order,
+                         size_t n, bool exact)
+{
+    const size_t shortest = n > 0 && exact ? order[n - 1]->n : 0;
+    size_t kept = 0; /* texts of a later batch move to the front */
+    for (size_t i = 0; i < n; i++) {
+        const size_t end = e->n_tokens + order[i]->n;
+        const bool fits = e->n_texts < e->n_seq &&
+                          (e->n_texts == 0 || end == e->n_batch || end + shortest <= e->n_batch);
+        if (fits)
+            add_text(e, order[i]);
+        else
+            order[kept++] = order[i];
+    }
+    return kept;
+}
+
 bool generate_embedder_run(struct generate_embedder *e, const struct generate_embed_text *text,
                            size_t n, struct base_error *err)
 {
@@ -174,16 +194,8 @@ bool generate_embedder_run(struct generate_embedder *e, const struct generate_em
     bool ok = true;
     e->n_texts = e->n_tokens = 0;
     for (size_t left = n; ok && left > 0;) {
-        size_t kept = 0; /* texts of a later batch move to the front */
-        for (size_t i = 0; i < left; i++) {
-            const bool fits = e->n_texts < e->n_seq &&
-                              (e->n_texts == 0 || e->n_tokens + order[i]->n <= e->n_batch);
-            if (fits)
-                add_text(e, order[i]);
-            else
-                order[kept++] = order[i];
-        }
-        left = kept;
+        left = take_texts(e, order, left, true);
+        left = take_texts(e, order, left, false);
         ok = evaluate(e, err);
     }
     free(order);

@@ -38,9 +38,10 @@ struct embed {
     struct embed_text held[TEXTS_AT_ONCE]; /* texts that have no answer yet */
     struct cli_embed_rows rows;            /* theirs */
     size_t n_held, n_bytes;
-    uint64_t n_rows, n_tokens;  /* written, or in `numbers` */
-    struct base_buffer numbers; /* numbers of npy and --matrix */
-    struct base_output file;    /* -o */
+    uint64_t n_rows, n_tokens; /* written, or in `whole` */
+    struct base_buffer whole;  /* of json, npy and --matrix: items or numbers, written at the end,
+                                  so that an error leaves no part of a document */
+    struct base_output file;   /* -o */
 };
 
 /* ---- Output ---- */
@@ -98,9 +99,9 @@ static void add_row(struct embed *s, const struct embed_text *t, size_t part,
                     struct base_buffer *out)
 {
     const struct cli_embed_row *r = &s->rows.row[t->first + part];
-    struct base_buffer *bytes = s->form == FORM_F32 ? out : &s->numbers;
+    struct base_buffer *bytes = s->form == FORM_F32 ? out : &s->whole;
     if (s->form == FORM_JSONL) add_line(s, t, part, r, out);
-    if (s->form == FORM_JSON) add_data(s, r, out);
+    if (s->form == FORM_JSON) add_data(s, r, &s->whole);
     for (size_t i = 0; s->form >= FORM_F32 && i < r->n_rows; i++)
         base_buffer_add(bytes, cli_embed_row(&s->e, r, i), s->e.size * sizeof *r->v);
     s->n_rows += r->n_rows;
@@ -121,7 +122,7 @@ static bool answer_held(void *user, struct base_error *err)
     bool ok = cli_embed_run(&s->e, &s->rows, err);
     for (size_t i = 0; ok && i < s->n_held; i++)
         for (size_t part = 0; part < s->held[i].n; part++) add_row(s, &s->held[i], part, &out);
-    ok = ok && cli_buffer_check(&out, err) && cli_buffer_check(&s->numbers, err) &&
+    ok = ok && cli_buffer_check(&out, err) && cli_buffer_check(&s->whole, err) &&
          (out.size == 0 || write_out(s, out.data, out.size, err));
     base_buffer_free(&out);
     drop_held(s);
@@ -143,12 +144,12 @@ static bool write_npy(struct embed *s, struct base_error *err)
     head[8] = (char)(size - PREAMBLE);
     head[9] = 0;
     return write_out(s, head, size, err) &&
-           (s->numbers.size == 0 || write_out(s, s->numbers.data, s->numbers.size, err));
+           (s->whole.size == 0 || write_out(s, s->whole.data, s->whole.size, err));
 }
 
 static bool write_matrix(struct embed *s, struct base_error *err)
 {
-    const float *v = (const float *)(const void *)s->numbers.data;
+    const float *v = (const float *)(const void *)s->whole.data;
     bool ok = true;
     for (uint64_t i = 0; ok && i < s->n_rows; i++) {
         BASE_LOCAL_BUFFER line = BASE_BUFFER_INIT;
@@ -163,25 +164,19 @@ static bool write_matrix(struct embed *s, struct base_error *err)
     return ok;
 }
 
-static bool write_begin(struct embed *s, struct base_error *err)
-{
-    static const char begin[] = "{\"object\":\"list\",\"data\":[\n";
-    return s->form != FORM_JSON || write_out(s, begin, sizeof begin - 1, err);
-}
-
 static bool write_end(struct embed *s, struct base_error *err)
 {
-    BASE_LOCAL_BUFFER out = BASE_BUFFER_INIT;
+    struct base_buffer *out = &s->whole;
     if (s->form == FORM_NPY) return write_npy(s, err);
     if (s->form == FORM_MATRIX) return write_matrix(s, err);
     if (s->form != FORM_JSON) return true;
-    base_buffer_add_text(&out, s->n_rows ? "\n],\"model\":" : "],\"model\":");
-    base_buffer_add_json(&out, s->e.model.name.data, s->e.model.name.size);
-    base_buffer_add_format(&out, ",\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu}",
+    base_buffer_add_text(out, s->n_rows ? "\n],\"model\":" : "],\"model\":");
+    base_buffer_add_json(out, s->e.model.name.data, s->e.model.name.size);
+    base_buffer_add_format(out, ",\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu}",
                            (unsigned long long)s->n_tokens, (unsigned long long)s->n_tokens);
-    cli_model_add_approximate(&s->e.model, &out);
-    base_buffer_add_text(&out, "}\n");
-    return cli_buffer_check(&out, err) && write_out(s, out.data, out.size, err);
+    cli_model_add_approximate(&s->e.model, out);
+    base_buffer_add_text(out, "}\n");
+    return cli_buffer_check(out, err) && write_out(s, out->data, out->size, err);
 }
 
 /* ---- Input ---- */
@@ -385,9 +380,10 @@ static bool embed_texts(struct embed *s, struct base_buffer *files, struct base_
         return false;
     if (!v->no_sandbox)
         cli_sandbox_close((s->file.unfinished ? CLI_SANDBOX_RENAME : 0) | cli_gpu_allows(v));
-    bool ok = write_begin(s, err) && (v->prompt        ? answer_prompt(s, err)
-                                      : v->n_arguments ? answer_files(s, files, err)
-                                                       : answer_lines(s, err));
+    if (s->form == FORM_JSON) base_buffer_add_text(&s->whole, "{\"object\":\"list\",\"data\":[\n");
+    bool ok = v->prompt        ? answer_prompt(s, err)
+              : v->n_arguments ? answer_files(s, files, err)
+                               : answer_lines(s, err);
     cli_progress_end();
     return ok && write_end(s, err);
 }
@@ -406,7 +402,7 @@ static bool cmd_embed(struct cli_values *values, struct base_error *err)
         cli_batch_input_free(&s->input);
         if (s->input.fd > STDERR_FILENO) close(s->input.fd);
         base_buffer_free(&s->prefix);
-        base_buffer_free(&s->numbers);
+        base_buffer_free(&s->whole);
         cli_embed_close(&s->e);
     }
     for (size_t i = 0; files && i < values->n_arguments; i++) base_buffer_free(&files[i]);

@@ -83,6 +83,10 @@ out_like '^1\.000000	-?0\.[0-9]{6}	1\.000000$'
 with_lines embed --lines --format f32 -o "$work/file"
 out ''
 cmp -s "$work/file" "$work/floats" || bad '-o has other bytes'
+echo "$long" >"$work/long"
+infer embed "$work/one" "$work/long" --format json
+status 5
+out ''
 : >"$lines"
 with_lines embed --lines --format json
 out '{"object":"list","data":[\n],"model":"random","usage":{"prompt_tokens":0,"total_tokens":0}}\n'

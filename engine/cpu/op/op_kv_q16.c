@@ -84,10 +84,12 @@ static void set_kv_q16_run(const struct engine_task *task, struct engine_tensor 
 {
     const struct engine_tensor *x = dst->src[0], *slots = dst->src[2];
     const int64_t n_slots = dst->ne[1] * ENGINE_ATTN_GROUP;
+    int64_t group = -1;
     for (int64_t t, last = engine_task_rows(task, x->ne[1], &t); t < last; t++) {
         const int32_t slot = *(const int32_t *)(const void *)(slots->data + t * slots->nb[0]);
         if (slot < 0 || slot >= n_slots) continue;
-        prefetch_groups(dst, slot);
+        if (slot / ENGINE_ATTN_GROUP != group) prefetch_groups(dst, slot);
+        group = slot / ENGINE_ATTN_GROUP;
         for (int64_t head = 0; head < x->ne[2]; head++)
             set_row(task, dst, slot, engine_row_at(x, head * x->ne[1] + t));
     }
