@@ -13,18 +13,18 @@ awk 'BEGIN { for (i = 0; i < 60000; i++) printf "word%d ", i % 97 }' >"$work/tex
 awk 'BEGIN { for (i = 0; i < 4000; i++) printf "{\"prompt\":\"This is line %d of a long list\",\"continuations\":[\" and one\",\" or two\"]}\n\n", i }' >"$work/score"
 awk 'BEGIN { for (i = 0; i < 4000; i++) printf "{\"prompt\":\"This is line %d of a long list\",\"predict\":24}\n\n", i }' >"$work/batch"
 
-# watched LINE ARGS...: runs at a terminal until the line appears, then sends Ctrl-C; the line is
-# erased, and nothing of it goes to a standard error that is a file.
+# watched LINE ARGS...: runs at a terminal until the line appears, then sends Ctrl-C; what showed the
+# line last is erased (results may follow), and nothing of it goes to a standard error that is a file.
 watched() {
     line=$1
     shift
     python3 test/cli/terminal.py "$work/screen" "wait:$line" 'send:\x03' -- "$INFER" "$@" 2>"$work/said"
     code=$? last="$* (at a terminal)"
     [ "$code" -eq 130 ] || bad "infer $last: status $code: $(cat "$work/said")"
-    python3 - "$work/screen" <<'PYTHON' || bad "infer $last: the line remains: $(tail -c 300 "$work/screen" | cat -v)"
+    python3 - "$work/screen" "$line" <<'PYTHON' || bad "infer $last: the line remains: $(tail -c 300 "$work/screen" | cat -v)"
 import sys
-end = open(sys.argv[1], "rb").read().rsplit(b"\r", 2)
-sys.exit(not (end[-1].strip() in (b"", b"^C") and end[-2].strip() == b""))
+after = open(sys.argv[1], "rb").read().rpartition(sys.argv[2].encode())[2].split(b"\r")
+sys.exit(not (len(after) > 2 and after[1].strip() == b""))
 PYTHON
 }
 
