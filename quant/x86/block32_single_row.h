@@ -15,8 +15,9 @@
 
 #include "quant/x86/block32_avx512.h"
 
-/* Blocks per step, and the maximum of blocks per row and part: v of eight rows take 16 KB. */
-enum { QUANT_ROW_BLOCKS = 16, QUANT_ROW_MAX_BLOCKS = 512 };
+/* Blocks per step; blocks whose pages' translations are prefetched at once; and the maximum of
+ * blocks per row and part: v of eight rows take 16 KB. */
+enum { QUANT_ROW_BLOCKS = 16, QUANT_ROW_PIECE = 32, QUANT_ROW_MAX_BLOCKS = 512 };
 
 /* A part of all rows: n blocks, a multiple of 16, from block `first` on. */
 struct quant_row_part {
@@ -89,10 +90,15 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_row_values(const struct quant_product5
     /* Loads of a step end less than two blocks after it. */
     const int64_t outside = end && part->last && part->rest < 2 ? QUANT_ROW_BLOCKS : 0;
     int64_t i = 0;
-    quant_prefetch_translations((const char *)at + QUANT_SINGLE_DISTANCE,
-                                (size_t)(part->n + part->rest) * p->form.block_bytes);
-    for (; i < part->n - outside; i += QUANT_ROW_BLOCKS, at += bytes)
-        quant_step_single_row(p, at, column++, true, v + i);
+    /* The translations of a long row at once would be slower (docs/performance.md). */
+    while (i < part->n - outside) {
+        const int64_t left = part->n - outside - i;
+        const int64_t to = i + (left < QUANT_ROW_PIECE ? left : QUANT_ROW_PIECE);
+        quant_prefetch_translations((const char *)at + QUANT_SINGLE_DISTANCE,
+                                    (size_t)(to - i + part->rest) * p->form.block_bytes);
+        for (; i < to; i += QUANT_ROW_BLOCKS, at += bytes)
+            quant_step_single_row(p, at, column++, true, v + i);
+    }
     for (; i < part->n; i += QUANT_ROW_BLOCKS, at += bytes)
         quant_step_single_row(p, at, column++, false, v + i);
     quant_prefetch_lines((const char *)at + QUANT_SINGLE_DISTANCE,
