@@ -15,9 +15,8 @@
 
 #include "quant/x86/block32_avx512.h"
 
-/* Blocks per step; blocks whose pages' translations are prefetched at once; and the maximum of
- * blocks per row and part: v of eight rows take 16 KB. */
-enum { QUANT_ROW_BLOCKS = 16, QUANT_ROW_PIECE = 32, QUANT_ROW_MAX_BLOCKS = 512 };
+/* Blocks per step, and the maximum of blocks per row and part: v of eight rows take 16 KB. */
+enum { QUANT_ROW_BLOCKS = 16, QUANT_ROW_MAX_BLOCKS = 512 };
 
 /* A part of all rows: n blocks, a multiple of 16, from block `first` on. */
 struct quant_row_part {
@@ -86,18 +85,15 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_row_values(const struct quant_product5
                                                      const uint8_t *at, bool end, float *v)
 {
     const size_t bytes = QUANT_ROW_BLOCKS * p->form.block_bytes;
+    const size_t with_rest = bytes + (size_t)part->rest * p->form.block_bytes;
     const struct quant_row_column *column = part->column;
     /* Loads of a step end less than two blocks after it. */
     const int64_t outside = end && part->last && part->rest < 2 ? QUANT_ROW_BLOCKS : 0;
     int64_t i = 0;
-    /* The translations of a long row at once would be slower (docs/performance.md). */
-    while (i < part->n - outside) {
-        const int64_t left = part->n - outside - i;
-        const int64_t to = i + (left < QUANT_ROW_PIECE ? left : QUANT_ROW_PIECE);
-        quant_prefetch_translations((const char *)at + QUANT_SINGLE_DISTANCE,
-                                    (size_t)(to - i + part->rest) * p->form.block_bytes);
-        for (; i < to; i += QUANT_ROW_BLOCKS, at += bytes)
-            quant_step_single_row(p, at, column++, true, v + i);
+    /* For a long row at once this would be slower (docs/performance.md). */
+    for (; i < part->n - outside; i += QUANT_ROW_BLOCKS, at += bytes) {
+        quant_prefetch_translation((const char *)at + QUANT_SINGLE_DISTANCE, with_rest);
+        quant_step_single_row(p, at, column++, true, v + i);
     }
     for (; i < part->n; i += QUANT_ROW_BLOCKS, at += bytes)
         quant_step_single_row(p, at, column++, false, v + i);
