@@ -34,13 +34,6 @@ PREFETCH_INLINE void quant_prefetch_translation(const char *at, size_t bytes)
     if (in_page < bytes) __builtin_prefetch(at - in_page + QUANT_PAGE, 0, 3);
 }
 
-/* quant_prefetch_translation for the bytes of many steps at once. */
-PREFETCH_INLINE void quant_prefetch_translations(const char *at, size_t bytes)
-{
-    const char *next = at + (0 - (uintptr_t)at) % QUANT_PAGE;
-    for (; next < at + bytes; next += QUANT_PAGE) __builtin_prefetch(next + QUANT_PAGE, 0, 3);
-}
-
 /* Prefetches to the first-level cache; its distance is as large as that cache allows when a single
  * stream is read. */
 enum { QUANT_SINGLE_DISTANCE = 6144 };

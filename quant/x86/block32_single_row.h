@@ -85,14 +85,16 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_row_values(const struct quant_product5
                                                      const uint8_t *at, bool end, float *v)
 {
     const size_t bytes = QUANT_ROW_BLOCKS * p->form.block_bytes;
+    const size_t with_rest = bytes + (size_t)part->rest * p->form.block_bytes;
     const struct quant_row_column *column = part->column;
     /* Loads of a step end less than two blocks after it. */
     const int64_t outside = end && part->last && part->rest < 2 ? QUANT_ROW_BLOCKS : 0;
     int64_t i = 0;
-    quant_prefetch_translations((const char *)at + QUANT_SINGLE_DISTANCE,
-                                (size_t)(part->n + part->rest) * p->form.block_bytes);
-    for (; i < part->n - outside; i += QUANT_ROW_BLOCKS, at += bytes)
+    /* For a long row at once this would be slower (docs/performance.md). */
+    for (; i < part->n - outside; i += QUANT_ROW_BLOCKS, at += bytes) {
+        quant_prefetch_translation((const char *)at + QUANT_SINGLE_DISTANCE, with_rest);
         quant_step_single_row(p, at, column++, true, v + i);
+    }
     for (; i < part->n; i += QUANT_ROW_BLOCKS, at += bytes)
         quant_step_single_row(p, at, column++, false, v + i);
     quant_prefetch_lines((const char *)at + QUANT_SINGLE_DISTANCE,
