@@ -63,7 +63,7 @@ static float scale_of(const struct engine_tensor *dst, int64_t t)
 struct panels {
     const float *floats;
     const uint16_t *halves; /* F16; NULL: floats */
-    bool once;              /* few rows read them, where they are in memory */
+    bool once;              /* few rows read them, so they come from memory, not from a cache */
 };
 
 /* F16 panels are decoded only for several rows: for one row a copy would cost more. */
