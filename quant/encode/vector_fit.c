@@ -83,21 +83,23 @@ struct elements {
     float unit; /* of the weights */
 };
 
-/* Weights: importance^0.75 times sqrt(mean square + x^2). */
-static void temper(struct elements *e)
+/* Multiplies weights, of `tempered` forms their powers of 0.75, by sqrt(mean square + x^2). */
+static void weigh_by_root(struct elements *e, bool tempered)
 {
     float lane[QUANT_FIT_LANES] = {0};
     for (int i = 0; i < FIT_LEN; i++) lane[i % QUANT_FIT_LANES] += e->x[i] * e->x[i];
     const float square = quant_fit_sum(lane) / (float)FIT_LEN;
-    for (int i = 0; i < FIT_LEN; i++)
-        e->w[i] = sqrtf(e->w[i] * sqrtf(e->w[i])) * sqrtf(square + e->x[i] * e->x[i]);
+    for (int i = 0; i < FIT_LEN; i++) {
+        if (tempered) e->w[i] = sqrtf(e->w[i] * sqrtf(e->w[i]));
+        e->w[i] *= sqrtf(square + e->x[i] * e->x[i]);
+    }
 }
 
 static bool prepare_elements(const struct quant_vector_form *form, const float *in,
                              const float *importance, struct elements *e, uint8_t *sign)
 {
     if (!quant_fit_prepare(FIT_LEN, in, importance, form->by_size, e->x, e->w)) return false;
-    if (form->tempered && importance) temper(e);
+    if (form->by_root && importance) weigh_by_root(e, form->tempered);
     e->unit = importance ? 0.0f : 1.0f;
     for (int i = 0; importance && i < FIT_LEN; i++)
         if (importance[i] > e->unit && importance[i] < INFINITY) e->unit = importance[i];

@@ -70,7 +70,8 @@ struct quant_vector_form {
     int first_scale, n_scales;
     bool magnitudes;
     bool by_size;  /* weights: quant_fit_prepare */
-    bool tempered; /* importance^0.75 times sqrt(mean square + x^2) */
+    bool by_root;  /* weights with importance: that times sqrt(mean square + x^2) */
+    bool tempered; /* with by_root: importance^0.75 */
     /* Trial scales, of each sign: from root mean square / low to largest element / high. */
     float low, high;
     int n_trials;

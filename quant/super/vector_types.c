@@ -126,13 +126,14 @@ static void iq4_kt_pack(const struct quant_vector_fit *fit, void *block)
 
 VECTOR_TYPE(iq2_kl, IQ2_KL, 2, .book = {&iq2_kl_book}, .by_size = true, .first_scale = -32,
             .n_scales = 64, .low = 45.0f, .high = 50.0f, .n_trials = 12)
-VECTOR_TYPE(iq1_kt, IQ1_KT, 4, .book = {&iq1_kt_book}, .by_size = true,
+VECTOR_TYPE(iq1_kt, IQ1_KT, 4, .book = {&iq1_kt_book}, .by_root = true,
             .scales = quant_codebook_iq4, .n_scales = 16, .low = 52.0f, .high = 80.0f,
             .n_trials = 8)
-VECTOR_TYPE(iq2_kt, IQ2_KT, 4, .book = {&iq2_kt_book}, .tempered = true,
+VECTOR_TYPE(iq2_kt, IQ2_KT, 4, .book = {&iq2_kt_book}, .by_root = true, .tempered = true,
             .scales = quant_codebook_iq4, .n_scales = 16, .low = 52.0f, .high = 80.0f,
             .n_trials = 8)
 VECTOR_TYPE(iq3_kt, IQ3_KT, 4, .book = {&iq3_kt_book}, .n_scales = 16, .magnitudes = true,
             .low = 52.0f, .high = 80.0f, .n_trials = 8)
-VECTOR_TYPE(iq4_kt, IQ4_KT, 4, .tempered = true, .book = {&iq4_kt_book, &iq4_kt_upper},
-            .first_scale = -64, .n_scales = 128, .low = 52.0f, .high = 80.0f, .n_trials = 8)
+VECTOR_TYPE(iq4_kt, IQ4_KT, 4, .by_root = true, .tempered = true,
+            .book = {&iq4_kt_book, &iq4_kt_upper}, .first_scale = -64, .n_scales = 128,
+            .low = 52.0f, .high = 80.0f, .n_trials = 8)
