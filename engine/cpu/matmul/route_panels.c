@@ -110,10 +110,9 @@ static void multiply_tile(const struct engine_matmul_run *run, struct panel_set 
         .ahead = route_prefetch_tile(&p->prefetch, p->ahead_bytes),
     };
     if (to.last) route_outputs(run, b, i, to.n_cols, p->row + at, p->gate_stride, at, out);
-    const int64_t first = p->row + (b->up ? at / 2 : at);
-    const size_t bytes = (size_t)(b->up ? to.n_rows / 2 : to.n_rows) * sizeof(float);
     for (int j = 0; to.last && prefetch_out && j < to.n_cols; j++)
-        quant_prefetch_written(route_out(b, i + j, first), bytes);
+        quant_prefetch_written(route_out(b, i + j, p->row + at / sides),
+                               (size_t)(to.n_rows / sides) * sizeof(float));
     if (b->type->act->layout == QUANT_LAYOUT_256)
         run->tile->panel256(b->kernel->panel, p->k_block.n_blocks, w, x, &to);
     else
