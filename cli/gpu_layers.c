@@ -93,12 +93,13 @@ unsigned cli_gpu_allows(const struct cli_values *values)
 bool cli_gpu_join(struct cli_model *m, const struct cli_values *values, struct base_error *err)
 {
     const struct cli_gpu *g = m->gpu.device = values->device;
-    if (!g) return true;
-    m->gpu.at.experts_here = values->cpu_moe;
-    m->gpu.given_share = (double)values->hot_share;
+    /* A wrong file is an error on machines without a GPU too. */
     if (values->cpu_cold && !cli_activations_read(&m->gpu.counts, values->cpu_cold,
                                                   model_facts(m->model)->n_layer, err))
         return false;
+    if (!g) return true;
+    m->gpu.at.experts_here = values->cpu_moe;
+    m->gpu.given_share = (double)values->hot_share;
     m->gpu.at.place = values->plan
                           ? engine_add_place(m->engine, &engine_backend_gpu_plan, &m->gpu.plan, err)
                           : engine_add_place(m->engine, &engine_backend_gpu, g->gpu, err);

@@ -220,6 +220,16 @@ static struct engine_tensor *factor_in(const struct opener *o, uint32_t k,
     return !is_there ? NULL : k % 2 ? &part->b : &part->a;
 }
 
+/* Writes factor k to an address of the place: the first as it is, the second in panels. */
+static bool write_factor(const struct opener *o, uint32_t k, const struct engine_place *place,
+                         char *at)
+{
+    const struct model_adapter_part *part = &o->adapter->part[k / 2];
+    if (k % 2) return write_panels(o, part, place, at);
+    engine_place_write(place, at, part->a.data, (uint64_t)engine_tensor_bytes(&part->a));
+    return true;
+}
+
 /* Copies the factors of weights in a place to it, in the order of the weights: one piece of memory
  * is read faster than the mapped file and a piece for each factor (docs/adapters.md). */
 static bool place_in(const struct opener *o, const struct engine_place *place)
@@ -241,8 +251,7 @@ static bool place_in(const struct opener *o, const struct engine_place *place)
         struct engine_tensor *t = factor_in(o, k, place);
         if (!t) continue;
         bytes = (uint64_t)engine_tensor_bytes(t);
-        if (k % 2 && writes && !write_panels(o, &o->adapter->part[k / 2], place, at)) return false;
-        if (k % 2 == 0 && writes) engine_place_write(place, at, t->data, bytes);
+        if (writes && !write_factor(o, k, place, at)) return false;
         t->data = at;
         t->place = place;
         at += (bytes + ALIGN - 1) / ALIGN * ALIGN;

@@ -188,6 +188,8 @@ out_like '"gpu":[{]"name":"emulated GPU","layers":4,"hot_share":0.25[}]'
 for file in "$work/matrix" "$work/relu.gguf" "$work/missing"; do
     gpu logits -m "$work/relu.gguf" -p abc -o "$work/logits" --gpu all --cpu-cold "$file"
     status 2
+    infer logits -m "$work/relu.gguf" -p abc -o "$work/logits" --gpu off --cpu-cold "$file"
+    status 2
 done
 gpu logits -m "$work/m.gguf" -p abc -o "$work/logits" --gpu all --cpu-cold "$work/cold"
 status 2
