@@ -31,6 +31,11 @@ run "$long" --temp 0 --cache "$work/cache"
 status 0
 out_like '"cached_tokens":[1-9]'
 [ "$(ids)" = "$first" ] || bad "$(ids), not $first"
+run "$long and more" --temp 0
+longer=$(ids)
+run "$long and more" --temp 0 --cache "$work/cache" # the encoder reads all of it
+status 0
+[ "$(ids)" = "$longer" ] || bad "$(ids), not $longer"
 
 begin lines_of_batch_are_texts_of_run
 # Lines that share a beginning, the whole text, or nothing; more than a step and more than the slots.
