@@ -293,9 +293,6 @@ static bool read_source(struct model_reader *r, struct model_params *p, uint32_t
         !gguf_get_u32(r->file, "tokenizer.ggml.bos_token_id", &start, r->err) ||
         !model_read_u32(r, "decoder_start_token_id", MODEL_OPTIONAL, 0, INT32_MAX, &start))
         return false;
-    if (start >= p->n_vocab)
-        return model_reader_fail(r, "decoder_start_token_id", "%u is not one of %u tokens", start,
-                                 p->n_vocab);
     p->start_id = (int32_t)start;
     return true;
 }

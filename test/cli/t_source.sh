@@ -70,8 +70,8 @@ infer logits -m "$work/m.gguf" --ids '1 2 3'
 status 2
 err_like 'no text for the encoder'
 run hello --override-kv t5.decoder_start_token_id=int:300
-status 2
-err_like 't5.decoder_start_token_id: 300 is not one of 300 tokens'
+status 3
+err_like 'decoder_start_token_id: 300 is no id of the vocabulary'
 infer inspect -m "$work/m.gguf"
 status 0
 out_like '^Memory|256 tokens'
