@@ -55,9 +55,12 @@ static void place_layers(struct model_params *p, const struct model_placement *p
     p->experts_here = placement->experts_here;
 }
 
-/* Checks the ids that are read instead of those that choose adapters. */
+/* Checks the ids that are read instead of those that choose adapters, and the decoder's first. */
 static bool check_ids(const struct model_params *p, struct base_error *err)
 {
+    if (p->start_id >= (int32_t)p->n_vocab)
+        return base_fail_at(err, BASE_MODEL, "decoder_start_token_id", -1,
+                            "%d is no id of the vocabulary", (int)p->start_id);
     for (uint32_t i = 0; i < p->adapters.n; i++)
         if (gguf_array_int(p->adapters.as, i) < 0 ||
             gguf_array_int(p->adapters.as, i) >= p->n_vocab)

@@ -13,6 +13,7 @@ struct model_linear {
     struct engine_tensor *weight;  /* [outputs][inputs]; experts: [X][outputs][inputs] */
     struct engine_tensor *bias;    /* [outputs]; experts: [X][outputs] */
     struct engine_tensor *scale;   /* [1]; experts: [X] */
+    struct engine_tensor **of_run; /* [n_run]: scales instead of that one, or NULL */
     struct engine_tensor *columns; /* the weight by columns (quant/columns.h), or NULL */
     bool transposed;               /* the weight is [inputs][outputs] */
 };
@@ -273,6 +274,7 @@ struct model_params {
     uint32_t n_stack, n_low;    /* layers of each of two stacks, 0: there are none; runs of the low
                                    one before each of the high one (model_run_layer) */
     uint32_t n_run;             /* layers that a token passes through, each with its own state */
+    bool scales_by_run;         /* blk.N.NAME.scale belongs to run N, not to layer N */
     bool pass_norm;             /* the output norm is applied between passes too */
     uint32_t n_draft_layer;     /* MTP layers of the file, after the others */
     uint32_t n_mtp;             /* 1: the first of them drafts tokens; the others are not used */

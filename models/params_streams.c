@@ -147,6 +147,8 @@ bool model_read_stacks(struct model_reader *r, struct model_params *p, uint32_t 
         return model_reader_fail(r, "block_count", "%u, not %u layers %u times %u", p->n_run,
                                  p->n_stack, high, p->n_low + 1);
     p->n_layer = 2 * p->n_stack;
+    p->scales_by_run =
+        p->n_run > p->n_layer && model_reader_tensor(r, p->n_run - 1, "attn_output.scale");
     p->ends.n_start = p->n_embd;
     return true;
 }

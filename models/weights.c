@@ -510,6 +510,35 @@ static void ignore_bias_and_scale(struct binder *b, const struct model_tensor_ro
     }
 }
 
+/* Binds the scales of a layer's linear that have the numbers of the layer's runs. */
+static bool bind_scales_by_run(struct binder *b, const struct model_tensor_row *row, uint32_t layer,
+                               struct model_linear *l)
+{
+    char prefix[32], name[MODEL_TENSOR_NAME];
+    l->of_run = calloc(b->p->n_run, sizeof *l->of_run);
+    if (!l->of_run) return base_fail(b->err, BASE_NO_MEMORY, "no memory for scales");
+    b->w->copies[b->w->n_copies++] = l->of_run;
+    for (uint32_t i = 0; i < b->p->n_run; i++) {
+        if (model_run_layer(b->p, i) != layer) continue;
+        snprintf(prefix, sizeof prefix, "blk.%u.", i);
+        tensor_name(b, prefix, row->name, "scale", name);
+        if (!bind(b, name, (int64_t[]){1, 1, 1}, AS_FLOATS, &l->of_run[i])) return false;
+    }
+    return true;
+}
+
+/* Binds the scale of a linear, or its scales. */
+static bool bind_scale(struct binder *b, const struct model_tensor_row *row, const char *prefix,
+                       int64_t depth, struct model_linear *l)
+{
+    uint32_t layer;
+    char name[MODEL_TENSOR_NAME];
+    if (b->p->scales_by_run && sscanf(prefix, "blk.%u.", &layer) == 1)
+        return bind_scales_by_run(b, row, layer, l);
+    tensor_name(b, prefix, row->name, "scale", name);
+    return bind(b, name, (int64_t[]){depth, 1, 1}, AS_FLOATS, &l->scale);
+}
+
 /* Binds the tensor of a row; `prefix` is "" or "blk.N.". */
 static bool bind_row(void *user, const struct model_tensor_row *row, const char *prefix, void *self)
 {
@@ -562,8 +591,7 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
         *(struct model_norm *)field = (struct model_norm){found.weight, found.bias};
         return true;
     }
-    tensor_name(b, prefix, row->name, "scale", name);
-    if (!bind(b, name, (int64_t[]){depth, 1, 1}, AS_FLOATS, &found.scale)) return false;
+    if (!bind_scale(b, row, prefix, depth, &found)) return false;
     *(struct model_linear *)field = found;
     return true;
 }
@@ -598,6 +626,8 @@ static enum model_unused use_in_layer(const struct model_params *p, struct gguf_
     if (i == name.size || name.data[i] != '.') return MODEL_USED;
     const struct gguf_str rest = {name.data + i + 1, name.size - i - 1};
     if (is_left_out(p, rest) || is_plain_network(p, rest)) return MODEL_UNUSED_OTHER;
+    if (p->scales_by_run && layer < p->n_run && gguf_str_ends(rest, ".scale"))
+        return MODEL_UNUSED_OTHER; /* of a product without scales */
     if (layer >= p->n_layer && layer < p->n_layer + p->n_draft_layer) return MODEL_UNUSED_DRAFTS;
     return gguf_str_begins(rest, "vis_") ? MODEL_UNUSED_IMAGES : MODEL_USED;
 }

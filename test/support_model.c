@@ -291,6 +291,22 @@ static bool is_chosen(const struct support_model *m, const char *name)
            (!m->tied && !is_drafter(m) && strcmp(name, "output.weight") == 0);
 }
 
+/* Plans the scale of a row, or that of each run of its layer. */
+static void plan_scale(struct plan *plan, const struct model_tensor_row *row, const char *prefix,
+                       uint64_t depth)
+{
+    const struct model_params *p = plan->p;
+    unsigned layer = 0;
+    const bool by_run = p->scales_by_run && sscanf(prefix, "blk.%u.", &layer) == 1;
+    for (uint32_t i = 0; i < (by_run ? p->n_run : 1) && !plan->failed; i++) {
+        char of_run[32];
+        if (by_run && model_run_layer(p, i) != layer) continue;
+        snprintf(of_run, sizeof of_run, "blk.%u.", (unsigned)i);
+        plan_add(plan, row, by_run ? of_run : prefix, "scale", NORM,
+                 (const uint64_t[3]){depth, 1, 1});
+    }
+}
+
 /* A visitor of rows: plans the row's tensors. */
 static bool plan_row(void *user, const struct model_tensor_row *row, const char *prefix, void *self)
 {
@@ -342,8 +358,7 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
         plan_add(plan, row, prefix, "bias", BIAS,
                  is_vector ? ne : (const uint64_t[3]){ne[transposed ? 0 : 1], depth, 1});
     snprintf(name, sizeof name, "%s.scale", row->name);
-    if (is_chosen(plan->m, name))
-        plan_add(plan, row, prefix, "scale", NORM, (const uint64_t[3]){depth, 1, 1});
+    if (is_chosen(plan->m, name)) plan_scale(plan, row, prefix, depth);
     return !plan->failed;
 }
 

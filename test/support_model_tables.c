@@ -79,6 +79,7 @@ const struct support_fixture support_fixtures[] = {
     {"nanbeige-scales", "nanbeige", .with = "ffn_gate.scale ffn_up.scale ffn_down.scale", .keys = "num_loops=1"},
     {"nanbeige-skip", "nanbeige", .n_layer = 2, .tied = true, .keys = "num_loops=2 skip_loop_final_norm=true"},
     {"hrm_text", "hrm_text", .n_layer = 18, .n_head_kv = 4, .keys = "hrm.layers_per_stack=3 hrm.h_cycles=2 hrm.l_cycles=2 embedding_scale=3.5 hrm.prefix_lm=true"},
+    {"hrm_text-scales", "hrm_text", .n_layer = 12, .with = "blk.11.attn_output.scale attn_q.scale attn_k.scale attn_v.scale attn_output.scale ffn_down.scale", .keys = "hrm.layers_per_stack=2 hrm.h_cycles=2 hrm.l_cycles=2"},
     {"hrm_text-one", "hrm_text", .n_layer = 6, .tied = true, .keys = "hrm.layers_per_stack=1 hrm.h_cycles=3 hrm.l_cycles=1"},
     {"chatglm", "chatglm", .with = "attn_qkv.weight attn_qkv.bias", .keys = "rope.dimension_count=8"},
     {"glm4", "glm4", .keys = "rope.dimension_count=8"},

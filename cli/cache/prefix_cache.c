@@ -229,6 +229,8 @@ size_t cli_prefix_load(struct cli_prefix_cache *c, struct model_session *session
 {
     if (!c || !c->name || n <= LEAST) return 0;
     const uint32_t usual = model_seq_usual(session, seq);
+    const bool encodes = model_facts(model_session_model(session))->start_id >= 0;
+    const size_t whole = encodes ? n - 1 : 0; /* of the text for an encoder no part is loaded */
     if (n - 1 > usual) n = (size_t)usual + 1;
     if (n <= LEAST) return 0;
     const uint32_t length = model_seq_length(session, seq);
@@ -242,7 +244,7 @@ size_t cli_prefix_load(struct cli_prefix_cache *c, struct model_session *session
         struct open_entry *e = &c->entry[i];
         struct base_error err = BASE_ERROR_INIT;
         const size_t held = best > n_held ? best : n_held;
-        if (e->common < held + LEAST) break;
+        if (e->common < held + LEAST || e->common < whole) break;
         const uint32_t got = cli_cache_state_load(
             e->fd, &e->head, session, seq, (uint32_t)held + LEAST, (uint32_t)e->common, &err);
         if (got > 0) {

@@ -12,7 +12,8 @@ static struct engine_tensor *add_bias(const struct model_builder *b, const struc
 static struct engine_tensor *apply_scale(const struct model_builder *b,
                                          const struct model_linear *l, struct engine_tensor *x)
 {
-    return l->scale ? engine_mul(b->g, x, l->scale) : x;
+    struct engine_tensor *scale = l->of_run ? l->of_run[b->kv_layer] : l->scale;
+    return scale ? engine_mul(b->g, x, scale) : x;
 }
 
 struct engine_tensor *model_linear_finish(const struct model_builder *b,

@@ -31,6 +31,11 @@ run "$long" --temp 0 --cache "$work/cache"
 status 0
 out_like '"cached_tokens":[1-9]'
 [ "$(ids)" = "$first" ] || bad "$(ids), not $first"
+run "$long and more" --temp 0
+longer=$(ids)
+run "$long and more" --temp 0 --cache "$work/cache" # the encoder reads all of it
+status 0
+[ "$(ids)" = "$longer" ] || bad "$(ids), not $longer"
 
 begin lines_of_batch_are_texts_of_run
 # Lines that share a beginning, the whole text, or nothing; more than a step and more than the slots.
@@ -64,6 +69,9 @@ err_like 'encoder reads a text'
 infer logits -m "$work/m.gguf" --ids '1 2 3'
 status 2
 err_like 'no text for the encoder'
+run hello --override-kv t5.decoder_start_token_id=int:300
+status 3
+err_like 'decoder_start_token_id: 300 is no id of the vocabulary'
 infer inspect -m "$work/m.gguf"
 status 0
 out_like '^Memory|256 tokens'
