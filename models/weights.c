@@ -69,14 +69,16 @@ static float *widen(struct binder *b, const struct gguf_tensor *t, const char *n
     return values;
 }
 
-/* Separates the rows of an interleaved type. */
-static void *separate(struct binder *b, const struct gguf_tensor *t, const char *name)
+/* Separates the rows of an interleaved type. Of a plan only their bytes are counted. */
+static const void *separate(struct binder *b, const struct gguf_tensor *t, const char *name)
 {
     const struct quant_type *plain = quant_type_plain(t->type, t->ne[0]);
     const uint64_t rows = t->ne[1] * t->ne[2], group = t->type->interleave;
     uint64_t bytes, total, huge = 0;
     char *data = NULL;
-    if (quant_row_bytes(plain, t->ne[0], &bytes) && base_mul(bytes, rows, &total)) {
+    if (quant_row_bytes(plain, t->ne[0], &bytes) && base_mul(bytes, rows, &total) &&
+        base_add(b->w->separated_bytes, total, &b->w->separated_bytes)) {
+        if (b->w->plans_rows) return t->data;
         const uint64_t align = total < HUGE_PAGE ? COPY_ALIGN : HUGE_PAGE;
         huge = total / HUGE_PAGE * HUGE_PAGE;
         if (base_align_up(total, align, &total)) data = aligned_alloc(align, total);

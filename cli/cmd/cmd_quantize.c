@@ -397,7 +397,7 @@ static bool choose_by_target(struct quantize *q, struct base_error *err)
         q->target_size ? q->target_size : (uint64_t)((double)q->values->target_bpw * elements / 8);
     const uint64_t limit = all > head ? all - head : 0;
     return cli_target_apply(&target, limit, q->to, q->error, &q->result, err) &&
-           (q->result.bytes <= limit || fail_target(q, head, elements, err));
+           ((q->result.bytes <= limit && head <= all) || fail_target(q, head, elements, err));
 }
 
 /* Without --keep-split the parts of a split model become one file. */
