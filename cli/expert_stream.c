@@ -10,9 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Interleaved rows are not mapped: they are copied when the model is opened. */
 static bool is_experts(const struct gguf_tensor *t)
 {
-    return t->n_dims >= 3 && memmem(t->name.data, t->name.size, "exps.", 5) != NULL;
+    return t->n_dims >= 3 && !t->type->interleave &&
+           memmem(t->name.data, t->name.size, "exps.", 5) != NULL;
 }
 
 struct cli_stream cli_stream_plan(const struct gguf_file *file, uint64_t placed, uint64_t room,
@@ -32,21 +34,21 @@ struct cli_stream cli_stream_plan(const struct gguf_file *file, uint64_t placed,
     return s;
 }
 
-/* Keeps the whole pages of a tensor's bytes in memory. */
+/* Keeps the whole pages of a tensor's bytes in memory, unless these are experts, or rows that were
+ * copied. */
 static void keep(const struct gguf_tensor *t)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), mask = ~(page - 1);
     const uintptr_t from = ((uintptr_t)t->data + page - 1) & mask;
     const uintptr_t to = ((uintptr_t)t->data + t->size) & mask;
-    if (from < to) base_os_map_keep((void *)from, to - from);
+    if (from < to && !is_experts(t) && !t->type->interleave)
+        base_os_map_keep((void *)from, to - from);
 }
 
-void cli_stream_open(struct cli_model *m)
+void cli_stream_look(struct cli_model *m, uint64_t room)
 {
     const struct model_facts *f = model_facts(m->model);
-    struct base_memory memory;
     struct base_error ignored = BASE_ERROR_INIT; /* model_open has checked its keys */
-    uint64_t room;
     uint32_t count = 0, used = 0;
     char key[96];
     snprintf(key, sizeof key, "%.64s.expert_count", f->arch);
@@ -54,12 +56,19 @@ void cli_stream_open(struct cli_model *m)
     snprintf(key, sizeof key, "%.64s.expert_used_count", f->arch);
     gguf_get_u32(m->file, key, &used, &ignored);
     if (count == 0 || used == 0) return;
+    m->stream = cli_stream_plan(m->file, f->placed_bytes, room, used, count);
+}
+
+void cli_stream_open(struct cli_model *m)
+{
+    struct base_memory memory;
+    uint64_t room;
     base_memory_read("", &memory);
     if (!base_memory_room(&memory, &room)) return;
-    m->stream = cli_stream_plan(m->file, f->placed_bytes, room, used, count);
+    cli_stream_look(m, room);
     if (!m->stream.on || m->engine->options.plan_only) return;
     for (uint64_t i = 0; m->stream.others <= room / 2 && i < gguf_tensor_count(m->file); i++)
-        if (!is_experts(gguf_tensor_at(m->file, i))) keep(gguf_tensor_at(m->file, i));
+        keep(gguf_tensor_at(m->file, i));
     engine_set_read_ahead(m->engine, true);
 }
 

@@ -21,6 +21,9 @@ struct cli_stream {
 struct cli_stream cli_stream_plan(const struct gguf_file *file, uint64_t placed, uint64_t room,
                                   uint32_t used, uint32_t n_expert);
 
+/* Sets m->stream of an open model if it may use `room` bytes of memory. */
+void cli_stream_look(struct cli_model *m, uint64_t room);
+
 /* Sets m->stream of an open model by the memory that this process may use. If it is on and the
  * weights are mapped, the engine requests chosen experts (engine_set_read_ahead), and pages of
  * other weights stay in memory once they are read, as far as the limit of locked memory and half of

@@ -333,14 +333,11 @@ static bool parse_type(struct gguf_tensor *t, uint64_t elements, struct gguf_cur
                                 "tensor type %" PRIu32 " (%s) is retired: convert the model again",
                                 id, quant_retired_name(id));
     if (!t->type) return gguf_cursor_fail(c, offset, "unknown tensor type %" PRIu32, id);
-    const struct quant_type *plain = quant_type_plain(t->type);
-    const uint32_t len =
-        plain && plain->block_len > t->type->block_len ? plain->block_len : t->type->block_len;
-    if (t->ne[0] % len) {
+    if (t->ne[0] % t->type->block_len) {
         return gguf_cursor_fail(c, offset,
                                 "rows of %" PRIu64 " elements are not whole blocks of %" PRIu32
                                 " as %s needs",
-                                t->ne[0], len, t->type->name);
+                                t->ne[0], t->type->block_len, t->type->name);
     }
     if (t->type->interleave && t->ne[1] % t->type->interleave)
         return gguf_cursor_fail(c, offset,

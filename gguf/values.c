@@ -45,14 +45,14 @@ static struct extent extent_of(const struct gguf_tensor *t, uint64_t unit)
 static void read_row(const struct quant_kernels *kernels, const struct gguf_tensor *t, uint64_t row,
                      uint64_t first, uint64_t n, double *out)
 {
-    const struct quant_type *plain = quant_type_plain(t->type);
+    const struct quant_type *plain = quant_type_plain(t->type, t->ne[0]);
     const uint64_t bytes = (uint64_t)quant_row_size(t->type, (int64_t)t->ne[0]);
     const char *at = (const char *)t->data + row * bytes;
     char separated[PIECE * sizeof(float)];
     float floats[PIECE];
     if (plain) {
         const uint64_t in_group = row % t->type->interleave;
-        quant_row_separate(t->type, (int64_t)first, (int64_t)n, at - in_group * bytes,
+        quant_row_separate(t->type, plain, (int64_t)first, (int64_t)n, at - in_group * bytes,
                            (int)in_group, separated);
         kernels->type[plain->id].decode(0, (int64_t)n, separated, floats);
     } else if (kernels->type[t->type->id].decode) {

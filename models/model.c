@@ -27,6 +27,7 @@ static void collect_facts(struct model *m)
                                     .n_rank = model_pool_size(p, true)};
     m->facts.placed_bytes = m->weights.placed_bytes;
     m->facts.copied_bytes = m->weights.column_bytes;
+    m->facts.separated_bytes = m->weights.separated_bytes;
     m->facts.row_bytes = m->weights.row_bytes;
     m->facts.shifted = p->shifted;
     m->facts.mask_id = p->mask_id;

@@ -28,13 +28,14 @@ struct model_facts { /* what callers may read of a model */
     const char *arch;
     uint32_t n_vocab, n_ctx_train, n_layer, n_embd, n_head, n_head_kv;
     uint64_t n_params, weight_bytes;
-    uint64_t placed_bytes; /* of the weights that only other places than 0 read */
-    uint64_t copied_bytes; /* of copies by columns that were made, or planned */
-    uint64_t row_bytes;    /* of copies of cold rows, instead of which the file is not read again */
-    bool has_mtp;          /* the file has an MTP layer, which can draft tokens */
-    bool writes;           /* token by token; encoders have no logits */
-    int32_t start_id; /* sequences begin with a text for an encoder, then this token; -1: none */
-    bool diffusion;   /* a text is written as a whole, by replacing mask tokens */
+    uint64_t placed_bytes;    /* of the weights that only other places than 0 read */
+    uint64_t copied_bytes;    /* of copies by columns that were made, or planned */
+    uint64_t separated_bytes; /* of copies of rows that are interleaved in the file, or planned */
+    uint64_t row_bytes; /* of copies of cold rows, instead of which the file is not read again */
+    bool has_mtp;       /* the file has an MTP layer, which can draft tokens */
+    bool writes;        /* token by token; encoders have no logits */
+    int32_t start_id;   /* sequences begin with a text for an encoder, then this token; -1: none */
+    bool diffusion;     /* a text is written as a whole, by replacing mask tokens */
     bool shifted;    /* a diffusion model's logits of a token are those of the position before it */
     int32_t mask_id; /* the mask token of a diffusion model; -1: none */
     bool bidirectional; /* tokens attend to later ones too */

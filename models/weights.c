@@ -69,14 +69,16 @@ static float *widen(struct binder *b, const struct gguf_tensor *t, const char *n
     return values;
 }
 
-/* Separates the rows of an interleaved type. */
-static void *separate(struct binder *b, const struct gguf_tensor *t, const char *name)
+/* Separates the rows of an interleaved type. Of a plan only their bytes are counted. */
+static const void *separate(struct binder *b, const struct gguf_tensor *t, const char *name)
 {
-    const struct quant_type *plain = quant_type_plain(t->type);
+    const struct quant_type *plain = quant_type_plain(t->type, t->ne[0]);
     const uint64_t rows = t->ne[1] * t->ne[2], group = t->type->interleave;
     uint64_t bytes, total, huge = 0;
     char *data = NULL;
-    if (quant_row_bytes(plain, t->ne[0], &bytes) && base_mul(bytes, rows, &total)) {
+    if (quant_row_bytes(plain, t->ne[0], &bytes) && base_mul(bytes, rows, &total) &&
+        base_add(b->w->separated_bytes, total, &b->w->separated_bytes)) {
+        if (b->w->plans_rows) return t->data;
         const uint64_t align = total < HUGE_PAGE ? COPY_ALIGN : HUGE_PAGE;
         huge = total / HUGE_PAGE * HUGE_PAGE;
         if (base_align_up(total, align, &total)) data = aligned_alloc(align, total);
@@ -86,7 +88,7 @@ static void *separate(struct binder *b, const struct gguf_tensor *t, const char 
     b->w->copies[b->w->n_copies++] = data;
     if (huge > 0) base_os_huge_pages(data, huge); /* each token reads all rows */
     for (uint64_t r = 0; r < rows && base_goes_on(b->err); r++)
-        quant_row_separate(t->type, 0, (int64_t)t->ne[0],
+        quant_row_separate(t->type, plain, 0, (int64_t)t->ne[0],
                            (const char *)t->data + r / group * group * (t->size / rows),
                            (int)(r % group), data + r * bytes);
     return base_goes_on(b->err) ? data : NULL;
@@ -136,7 +138,7 @@ static bool check_shape(struct binder *b, const struct gguf_tensor *t, const cha
                             (unsigned long long)t->ne[0], (long long)ne[2], (long long)ne[1],
                             (long long)ne[0]);
     const struct quant_type *ids = quant_type_by_id(form == AS_LONGS ? QUANT_I64 : QUANT_I32);
-    const bool computes = t->type->act || quant_type_plain(t->type);
+    const bool computes = t->type->act || quant_type_plain(t->type, t->ne[0]);
     if (is_ids(form) ? t->type != ids : !computes)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "tensors of type %s are not supported in computations", t->type->name);
@@ -213,7 +215,7 @@ static bool bind(struct binder *b, const char *name, const int64_t ne[3], enum f
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "a vector of type %s is not supported", type->name);
     if (!type->act && !is_ids(form)) {
-        type = quant_type_plain(type);
+        type = quant_type_plain(type, t->ne[0]);
         data = separate(b, t, name);
         if (!data) return false;
     }

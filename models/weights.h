@@ -12,9 +12,10 @@ struct model_weights {
                        rows that were interleaved */
     struct engine_buffer buffers[ENGINE_PLACES_MAX]; /* of the weights in other places */
     uint32_t n_tensors, n_copies;
-    uint64_t placed_bytes; /* of the file's tensors that only other places read */
-    uint64_t column_bytes; /* of copies by columns that were made, or planned */
-    uint64_t row_bytes;    /* of copies of rows, instead of which the file is not read again */
+    uint64_t placed_bytes;    /* of the file's tensors that only other places read */
+    uint64_t column_bytes;    /* of copies by columns that were made, or planned */
+    uint64_t separated_bytes; /* of rows that are interleaved in the file, separated or planned */
+    uint64_t row_bytes;       /* of copies of rows, instead of which the file is not read again */
     const uint32_t *
         *rows; /* [n_tensors]: the rows of `of`, in the file, that are copied; or NULL */
     struct engine_tensor **of;

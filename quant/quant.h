@@ -363,13 +363,14 @@ static inline bool quant_type_has_weights(const struct quant_type *type)
     return type->act || type->interleave;
 }
 
-/* The type of the rows of an interleaved type, if quant_row_separate can write them; otherwise
- * NULL. */
-const struct quant_type *quant_type_plain(const struct quant_type *type);
+/* The type as which quant_row_separate can write rows of k elements of an interleaved type; NULL if
+ * there is none. */
+const struct quant_type *quant_type_plain(const struct quant_type *type, uint64_t k);
 /* Writes elements first .. first + n - 1 (multiples of the block) of row r of a group of
- * type->interleave rows, which begins at `group`, as a row of n elements of quant_type_plain. */
-void quant_row_separate(const struct quant_type *type, int64_t first, int64_t n, const void *group,
-                        int r, void *row);
+ * type->interleave rows, which begins at `group`, as a row of n elements of `plain`, which is
+ * quant_type_plain for the length of its rows. */
+void quant_row_separate(const struct quant_type *type, const struct quant_type *plain,
+                        int64_t first, int64_t n, const void *group, int r, void *row);
 
 /* Reads elements first .. first + n - 1 of a row of a type without arithmetic (integers, F64);
  * 64-bit integers are rounded. False for other types. */

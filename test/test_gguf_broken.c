@@ -668,9 +668,7 @@ static void every_type_id_has_its_size_or_is_refused(void **state)
     unsigned known = 0;
     for (uint32_t id = 0; id < QUANT_ID_COUNT + 10; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        const struct quant_type *plain = type ? quant_type_plain(type) : NULL;
-        uint64_t block = type ? type->block_len : 256;
-        if (plain && plain->block_len > block) block = plain->block_len;
+        const uint64_t block = type ? type->block_len : 256;
         const uint64_t together = type && type->interleave ? type->interleave : 1;
         for (uint64_t ne0 = block - (block > 1); ne0 <= block + 2; ne0++) {
             const bool fewer = ne0 == block + 2; /* a row less, of whole blocks */

@@ -48,7 +48,25 @@ static int interleave_file(const char *path, char *bytes, size_t size)
     return n;
 }
 
-static float *logits_of(const char *path, size_t *n_vocab, uint64_t *n_params)
+/* The bytes of separated rows that a plan counts. */
+static uint64_t planned_bytes(const char *path)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_options options = engine_options_default();
+    options.plan_only = true;
+    struct engine *engine = engine_new(&options, &err);
+    struct gguf_file *file = gguf_open(path, &err);
+    struct model *model = file && engine ? model_open(file, engine, NULL, &err) : NULL;
+    assert_non_null(model);
+    const uint64_t bytes = model_facts(model)->separated_bytes;
+    model_close(model);
+    gguf_close(file);
+    engine_free(engine);
+    return bytes;
+}
+
+static float *logits_of(const char *path, size_t *n_vocab, uint64_t *n_params,
+                        uint64_t *separated_bytes)
 {
     static const int32_t ids[N_IDS] = {5, 17, 3, 99, 42, 7};
     struct base_error err = BASE_ERROR_INIT;
@@ -63,6 +81,7 @@ static float *logits_of(const char *path, size_t *n_vocab, uint64_t *n_params)
         model_eval(opened.session, ids, N_IDS, MODEL_LOGITS_ALL, support_rows_keep, &rows, &err));
     *n_vocab = rows.n_vocab;
     *n_params = model_facts(opened.model)->n_params;
+    *separated_bytes = model_facts(opened.model)->separated_bytes;
     support_session_close(&opened);
     return rows.data;
 }
@@ -76,7 +95,7 @@ static void interleaved_rows_give_the_logits_of_plain_ones(void **state)
         char plain[] = "/tmp/infer-test-XXXXXX", other[] = "/tmp/infer-test-XXXXXX";
         struct support_model m = support_model_default(archs[a]);
         size_t size, n_vocab;
-        uint64_t n_plain, n_other;
+        uint64_t n_plain, n_other, separated, none;
         m.type = quant_type_by_id(QUANT_Q8_0);
         close(mkstemp(plain));
         close(mkstemp(other));
@@ -86,9 +105,12 @@ static void interleaved_rows_give_the_logits_of_plain_ones(void **state)
         FILE *f = fopen(other, "wb");
         assert_int_equal(fwrite(bytes, 1, size, f), size);
         assert_int_equal(fclose(f), 0);
-        float *want = logits_of(plain, &n_vocab, &n_plain);
-        float *got = logits_of(other, &n_vocab, &n_other);
+        float *want = logits_of(plain, &n_vocab, &n_plain, &none);
+        float *got = logits_of(other, &n_vocab, &n_other, &separated);
         assert_int_equal(n_plain, n_other);
+        assert_int_equal(none, 0);
+        assert_true(separated > 0);
+        assert_int_equal(planned_bytes(other), separated);
         assert_memory_equal(got, want, N_IDS * n_vocab * sizeof *want);
         unlink(plain);
         unlink(other);

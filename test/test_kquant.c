@@ -159,6 +159,7 @@ static const struct {
     {QUANT_IQ3_S_R4, 0xe7470725},  {QUANT_IQ1_S_R4, 0xe78868c5},  {QUANT_IQ1_BN, 0x7abe5dc5},
     {QUANT_IQ2_BN, 0xc2fbc115},    {QUANT_IQ2_BN_R4, 0x32d015c1}, {QUANT_Q8_KV, 0x75847d09},
     {QUANT_Q8_KV_R8, 0x59758706},  {QUANT_Q8_K_R8, 0x40d024c5},   {QUANT_Q8_K_R16, 0xb54abac5},
+    {QUANT_IQ1_M_R4, 0x9f3d6605},
 };
 
 static void separated_rows_decode_as_those_of_groups(void **state)
@@ -166,12 +167,14 @@ static void separated_rows_decode_as_those_of_groups(void **state)
     (void)state;
     for (size_t c = 0; c < sizeof interleaved / sizeof *interleaved; c++) {
         const struct quant_type *type = quant_type_by_id(interleaved[c].id);
-        const struct quant_type *plain = quant_type_plain(type);
-        const uint32_t len =
-            plain->block_len > type->block_len ? plain->block_len : type->block_len;
-        const int64_t k = type->id == QUANT_IQ1_BN ? 4096 : 2 * len;
+        const int64_t k =
+            type->id == QUANT_IQ1_BN ? 4096
+            : type->block_len < 256 && type->header_bytes && type->id != QUANT_IQ1_M_R4
+                ? 512
+                : 2 * type->block_len;
+        const struct quant_type *plain = quant_type_plain(type, (uint64_t)k);
         const size_t bytes = (size_t)quant_row_size(type, k) * type->interleave;
-        static uint8_t group[sizeof file_bytes], row[2048];
+        static uint8_t group[sizeof file_bytes], row[4096];
         uint32_t hash = 2166136261u;
         memcpy(group, file_bytes, bytes);
         for (size_t at = 0; at < type->interleave * type->header_bytes; at += sizeof(float)) {
@@ -179,7 +182,7 @@ static void separated_rows_decode_as_those_of_groups(void **state)
             memcpy(group + at, &d, sizeof d);
         }
         for (int r = 0; r < (int)type->interleave; r++) {
-            quant_row_separate(type, 0, k, group, r, row);
+            quant_row_separate(type, plain, 0, k, group, r, row);
             add_row(plain, k, row, &hash);
         }
         if (hash != interleaved[c].hash) print_error("%s 0x%08x\n", type->name, hash);
@@ -188,16 +191,49 @@ static void separated_rows_decode_as_those_of_groups(void **state)
     uint16_t group[16 * 64], row[64]; /* of which that program has no conversion */
     for (int i = 0; i < 16 * 64; i++) group[i] = (uint16_t)i;
     for (int r = 0; r < 16; r++) {
-        quant_row_separate(quant_type_by_id(QUANT_BF16_R16), 0, 64, group, r, row);
+        quant_row_separate(quant_type_by_id(QUANT_BF16_R16), quant_type_by_id(QUANT_BF16), 0, 64,
+                           group, r, row);
         for (int c = 0; c < 64; c++) assert_int_equal(row[c], c / 2 * 32 + 2 * r + c % 2);
     }
     uint8_t block[17]; /* of which it writes past the floats of a row: MXFP4_R8, E8M0 first */
     for (int r = 0; r < 8; r++) {
-        quant_row_separate(quant_type_by_id(QUANT_MXFP4_R8), 0, 32, file_bytes, r, block);
+        quant_row_separate(quant_type_by_id(QUANT_MXFP4_R8), quant_type_by_id(QUANT_MXFP4), 0, 32,
+                           file_bytes, r, block);
         assert_int_equal(block[0], file_bytes[r]);
         for (int i = 0; i < 16; i++)
             assert_int_equal(block[1 + i], file_bytes[8 + i / 4 * 32 + 4 * r + i % 4]);
     }
+}
+
+/* Rows that super-blocks do not divide become F32, with the values that they have as super-blocks.
+ */
+static void rows_of_other_lengths_become_floats(void **state)
+{
+    (void)state;
+    enum { ELEMENTS = 512 };
+    const struct quant_type *f32 = quant_type_by_id(QUANT_F32);
+    unsigned found = 0;
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (!type || !type->interleave || type->block_len == 256) continue;
+        const struct quant_type *plain = quant_type_plain(type, ELEMENTS);
+        if (quant_type_plain(type, type->block_len) == plain) continue; /* it has no super-blocks */
+        assert_ptr_equal(quant_type_plain(type, ELEMENTS + type->block_len), f32);
+        for (int r = 0; r < (int)type->interleave; r++) {
+            static uint8_t row[4096];
+            static float floats[ELEMENTS];
+            uint32_t hash = 2166136261u, want = hash;
+            quant_row_separate(type, plain, 0, ELEMENTS, file_bytes, r, row);
+            add_row(plain, ELEMENTS, row, &want);
+            quant_row_separate(type, f32, 0, ELEMENTS / 2, file_bytes, r, floats);
+            quant_row_separate(type, f32, ELEMENTS / 2, ELEMENTS / 2, file_bytes, r,
+                               floats + ELEMENTS / 2);
+            add_row(f32, ELEMENTS, floats, &hash);
+            assert_int_equal(hash, want);
+        }
+        found++;
+    }
+    assert_int_equal(found, 5); /* IQ1_S_R4, IQ2_BN, IQ2_BN_R4, Q8_KV and Q8_KV_R8 */
 }
 
 /* A type with arithmetic but without a case fails. */
@@ -376,6 +412,7 @@ int main(void)
         cmocka_unit_test(every_type_decodes_as_an_independent_decoder),
         cmocka_unit_test(types_of_another_program_decode_as_it_does),
         cmocka_unit_test(separated_rows_decode_as_those_of_groups),
+        cmocka_unit_test(rows_of_other_lengths_become_floats),
         cmocka_unit_test(the_readme_lists_every_type),
         cmocka_unit_test(encoding_is_no_worse_than_the_reference),
         cmocka_unit_test(zeros_survive_a_round_trip_and_every_byte_is_written),

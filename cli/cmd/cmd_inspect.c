@@ -4,6 +4,7 @@
  * does not interpret them. */
 #include "base/interrupt.h"
 #include "cli/cmd/model_summary.h"
+#include "cli/expert_stream.h"
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/out/gguf_text.h"
@@ -227,6 +228,7 @@ static bool show_plan(struct inspection *v, const struct cli_values *values, str
     uint32_t n_ctx = (uint32_t)values->ctx_size;
     if (values->fit && !cli_size_parse(values->fit, "--fit", &bytes, err)) return false;
     if (!cli_model_open_weights(v->model, values, err)) return false;
+    if (v->probe.room_known) cli_stream_look(v->model, v->probe.room); /* read before the sandbox */
     if (n_ctx == 0) n_ctx = cli_model_pick_ctx(v->model, 0);
     return (values->fit ? fit(v, values, bytes, &p, err) : plan(v, values, n_ctx, &p, err)) &&
            cli_plan_print(&p, v->model, values, &v->probe, err);

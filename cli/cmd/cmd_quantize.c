@@ -101,14 +101,14 @@ static void convert_rows(const struct engine_worker *w, void *user)
     const struct quantize_job *j = user;
     float *row = j->q->row + (uint64_t)w->ith * 2 * j->q->longest;
     void *separated = row + j->q->longest;
-    const struct quant_type *plain = j->from->interleave ? quant_type_plain(j->from) : NULL;
+    const struct quant_type *plain = quant_type_plain(j->from, j->len);
     for (int64_t r; (r = engine_pool_claim(w, 1)) < j->rows && !base_interrupted();) {
         const struct quant_kernel *kernel = j->q->cpu->quant.type;
         char *out = j->q->slab + (uint64_t)r * j->out_row;
         const char *in = j->in + (uint64_t)r * j->in_row;
         if (plain) {
             const uint64_t in_group = (j->first + (uint64_t)r) % j->from->interleave;
-            quant_row_separate(j->from, 0, (int64_t)j->len, in - in_group * j->in_row,
+            quant_row_separate(j->from, plain, 0, (int64_t)j->len, in - in_group * j->in_row,
                                (int)in_group, separated);
             in = separated;
         }
@@ -351,7 +351,7 @@ static bool head_size(struct quantize *q, uint64_t data, uint64_t *bytes, struct
     copy_metadata(q);
     for (uint64_t i = 0; i < gguf_tensor_count(q->in); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
-        const struct quant_type *plain = quant_type_plain(t->type);
+        const struct quant_type *plain = quant_type_plain(t->type, t->ne[0]);
         if (!cli_quantize_is_copy(t))
             gguf_writer_tensor(q->writer, t->name, plain ? plain : t->type, t->n_dims, t->ne);
     }
@@ -397,7 +397,7 @@ static bool choose_by_target(struct quantize *q, struct base_error *err)
         q->target_size ? q->target_size : (uint64_t)((double)q->values->target_bpw * elements / 8);
     const uint64_t limit = all > head ? all - head : 0;
     return cli_target_apply(&target, limit, q->to, q->error, &q->result, err) &&
-           (q->result.bytes <= limit || fail_target(q, head, elements, err));
+           ((q->result.bytes <= limit && head <= all) || fail_target(q, head, elements, err));
 }
 
 /* Without --keep-split the parts of a split model become one file. */

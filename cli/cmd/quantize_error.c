@@ -31,13 +31,13 @@ struct row_arrays {
 static void decode_row(const struct engine_cpu *cpu, const struct gguf_tensor *t, uint64_t r,
                        void *room, float *out)
 {
-    const struct quant_type *plain = t->type->interleave ? quant_type_plain(t->type) : NULL;
+    const struct quant_type *plain = quant_type_plain(t->type, t->ne[0]);
     const uint64_t row_bytes = (uint64_t)quant_row_size(t->type, (int64_t)t->ne[0]);
     const char *in = (const char *)t->data + r * row_bytes;
     if (plain) {
         const uint64_t in_group = r % t->type->interleave;
-        quant_row_separate(t->type, 0, (int64_t)t->ne[0], in - in_group * row_bytes, (int)in_group,
-                           room);
+        quant_row_separate(t->type, plain, 0, (int64_t)t->ne[0], in - in_group * row_bytes,
+                           (int)in_group, room);
         in = room;
     }
     cpu->quant.type[(plain ? plain : t->type)->id].decode(0, (int64_t)t->ne[0], in, out);

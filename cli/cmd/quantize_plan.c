@@ -209,7 +209,7 @@ static bool is_converted(const struct cli_quantize_plan *p, const struct gguf_te
 {
     if (p->mix && p->mix->copies) return false;
     if (t->ne[1] * t->ne[2] * t->ne[3] < 2) return false;
-    if (!t->type->act && !quant_type_plain(t->type)) return false;
+    if (!t->type->act && !quant_type_plain(t->type, t->ne[0])) return false;
     if (!gguf_str_ends(t->name, ".weight")) return false;
     for (const char *word = kept; *word; word += strspn(word, " ")) {
         const size_t n = strcspn(word, " ");
@@ -376,7 +376,7 @@ const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *
 {
     const struct gguf_tensor *t = gguf_tensor_at(p->file, index);
     *fell_back = false;
-    const struct quant_type *plain = quant_type_plain(t->type);
+    const struct quant_type *plain = quant_type_plain(t->type, t->ne[0]);
     if (!is_converted(p, t)) return plain ? plain : t->type; /* a copy is not interleaved */
     const struct quant_type *type = wanted(p, index);
     if (!type || t->ne[0] % type->block_len == 0) return type;

@@ -215,7 +215,8 @@ static bool size_as(const struct cli_target *target, const struct gguf_tensor *t
 
 static const struct quant_type *own_type(const struct gguf_tensor *t)
 {
-    return t->type->interleave ? quant_type_plain(t->type) : t->type;
+    const struct quant_type *plain = quant_type_plain(t->type, t->ne[0]);
+    return plain ? plain : t->type;
 }
 
 bool cli_target_size(const struct cli_target *target, const struct quant_type *const *to,

@@ -55,6 +55,15 @@ static void add_gpu_text(const struct cli_model_gpu *g, struct base_buffer *out)
                                g->plan.total <= room ? "fits" : "does not fit");
 }
 
+/* What the larger part of the copies is. */
+static const char *copies_of(const struct cli_model *m)
+{
+    const struct model_facts *f = model_facts(m->model);
+    if (f->separated_bytes > f->copied_bytes + f->row_bytes)
+        return "rows that are rewritten when the model is opened";
+    return m->gpu.counts.n ? "cold rows (--cpu-cold)" : "matrices by columns (--sparse)";
+}
+
 static void add_text(const struct cli_memory_plan *p, const struct cli_model *m,
                      const struct cli_plan_probe *probe, struct base_buffer *out)
 {
@@ -62,9 +71,7 @@ static void add_text(const struct cli_memory_plan *p, const struct cli_model *m,
     base_buffer_add_format(
         out, "weights     %10.1f MB  mapped from the file, shared by processes\n", mb(p->weights));
     if (p->copies)
-        base_buffer_add_format(out, "copies      %10.1f MB  of %s\n", mb(p->copies),
-                               m->gpu.counts.n ? "cold rows (--cpu-cold)"
-                                               : "matrices by columns (--sparse)");
+        base_buffer_add_format(out, "copies      %10.1f MB  of %s\n", mb(p->copies), copies_of(m));
     base_buffer_add_format(out,
                            "cache       %10.1f MB  for %u tokens, %.1f kB each; resident as far as "
                            "it is filled\n",
@@ -173,11 +180,11 @@ bool cli_plan_measure(const struct cli_model *m, const struct cli_values *values
         (p.drafts && !generate_draft_plan(m->session, &p.activations, err)))
         return false;
     /* What is on a GPU is not here. */
-    p.weights = model_facts(m->model)->weight_bytes - model_facts(m->model)->placed_bytes -
-                model_facts(m->model)->row_bytes;
+    const struct model_facts *f = model_facts(m->model);
+    p.weights = f->weight_bytes - f->placed_bytes - f->row_bytes;
     if (m->drafter.model) p.weights += model_facts(m->drafter.model)->weight_bytes;
     p.activations -= m->gpu.plan.bytes[ENGINE_BUFFER_GRAPH];
-    p.copies = model_facts(m->model)->copied_bytes + model_facts(m->model)->row_bytes;
+    p.copies = f->copied_bytes + f->row_bytes + f->separated_bytes;
     p.cache = model_session_cache_bytes(m->session) - m->gpu.plan.bytes[ENGINE_BUFFER_STATE];
     if (!probe->program) probe->program = resident_bytes(probe);
     p.program = probe->program;

@@ -17,10 +17,11 @@ void cli_plan_probe_open(struct cli_plan_probe *p);
 void cli_plan_probe_close(struct cli_plan_probe *p);
 
 struct cli_memory_plan {
-    uint64_t weights, copies, cache, activations; /* copies: by columns, of --sparse */
-    uint64_t program;                             /* with vocabulary and tables; 0: not known */
-    uint64_t total;                               /* of this machine's memory */
-    uint64_t n_prompt;                            /* tokens of the longest batch */
+    uint64_t weights, copies, cache,
+        activations;   /* copies: by columns (--sparse), of cold rows, of interleaved rows */
+    uint64_t program;  /* with vocabulary and tables; 0: not known */
+    uint64_t total;    /* of this machine's memory */
+    uint64_t n_prompt; /* tokens of the longest batch */
     uint32_t n_ctx;
     bool drafts;
 };

@@ -2,7 +2,9 @@
  * rows are stored in groups of 4, 8 or 16 ("repacked"): a row of a group becomes a row of the type
  * that is not interleaved, with the same fields in other places (quant_row_separate). Others, some
  * of them with groups of one row, become rows of a type that has all of their values: the ternary
- * IQ1_BN becomes Q2_0, IQ2_BN and Q8_KV, with one binary32 scale for a row, become Q8_K.
+ * IQ1_BN becomes Q2_0, IQ2_BN and Q8_KV, with one binary32 scale for a row, become Q8_K. Rows
+ * become F32 if no type has their values: all of IQ1_M_R4, and those whose length the super-blocks
+ * do not divide.
  *
  * The blocks of a group's rows are interleaved, each group of blocks as long as they are together;
  * before them are the headers of the rows, if the type has them; a plain type without headers has
@@ -534,6 +536,62 @@ static void q8_k_r16_separate(const uint8_t *group, int r, void *block)
     q8_k_separate(group, 16, r, 128, block);
 }
 
+/* ---- Floats: the values without the scale in the header of the row, which are exact ---- */
+
+static void iq1_entry_floats(int entry, bool negative, int scale, float to[8])
+{
+    const uint64_t values = quant_grid_iq1[entry]; /* and a shift, as numbers of 1/8 */
+    for (int i = 0; i < 8; i++)
+        to[i] = (float)(((int8_t)(values >> 8 * i & 0xff) + (negative ? -1 : 1)) * scale) * 0.125f;
+}
+
+static void iq1_s_floats(const uint8_t *group, int r, void *row)
+{
+    const unsigned high = quant_load16(group + 16 + 2 * r);
+    for (int i = 0; i < 4; i++)
+        iq1_entry_floats(group[4 * i + r] | (int)(high >> 3 * i & 7) << 8, high >> 15,
+                         (int)(2 * (high >> 12 & 7) + 1), (float *)row + 8 * i);
+}
+
+/* q[16], four nibbles of high[2][4] for each row (three bits of an entry and its sign), scale[4]:
+ * the low nibble is that of the first 16 elements. */
+static void iq1_m_floats(const uint8_t *group, int r, void *row)
+{
+    for (int i = 0; i < 4; i++) {
+        const int high = group[16 + i / 2 * 4 + r] >> i % 2 * 4;
+        iq1_entry_floats(group[4 * i + r] | (high & 7) << 8, high & 8,
+                         group[24 + r] >> i / 2 * 4 & 15, (float *)row + 8 * i);
+    }
+}
+
+static void iq2_bn_floats(const uint8_t *group, int r, void *row)
+{
+    float *to = row;
+    (void)r;
+    for (int i = 0; i < 64; i++) to[i] = (float)((group[i % 16] >> i / 16 * 2 & 3) - 1);
+}
+
+static void iq2_bn_r4_floats(const uint8_t *group, int r, void *row)
+{
+    float *to = row;
+    for (int i = 0; i < 64; i++)
+        to[i] = (float)((group[i / 16 * 16 + 4 * r + i % 4] >> i % 16 / 4 * 2 & 3) - 1);
+}
+
+static void q8_kv_floats(const uint8_t *group, int r, void *row)
+{
+    float *to = row;
+    (void)r;
+    for (int i = 0; i < 32; i++) to[i] = (float)(int8_t)group[i];
+}
+
+static void q8_kv_r8_floats(const uint8_t *group, int r, void *row)
+{
+    float *to = row;
+    for (int i = 0; i < 32; i++) to[i] = (float)(int8_t)group[i / 4 * 32 + 4 * r + i % 4];
+}
+
+/* Of several rows with one type the first one whose block divides the elements of a row is used. */
 static const struct {
     enum quant_id id, plain;
     int64_t len; /* elements of a block of `separate` */
@@ -571,38 +629,48 @@ static const struct {
     {QUANT_Q8_KV_R8, QUANT_Q8_K, 256, q8_kv_r8_separate},
     {QUANT_Q8_K_R8, QUANT_Q8_0, 256, q8_k_r8_separate},
     {QUANT_Q8_K_R16, QUANT_Q8_0, 256, q8_k_r16_separate},
+    {QUANT_IQ1_S_R4, QUANT_F32, 32, iq1_s_floats},
+    {QUANT_IQ1_M_R4, QUANT_F32, 32, iq1_m_floats},
+    {QUANT_IQ2_BN, QUANT_F32, 64, iq2_bn_floats},
+    {QUANT_IQ2_BN_R4, QUANT_F32, 64, iq2_bn_r4_floats},
+    {QUANT_Q8_KV, QUANT_F32, 32, q8_kv_floats},
+    {QUANT_Q8_KV_R8, QUANT_F32, 32, q8_kv_r8_floats},
 };
 enum { N_TYPES = sizeof types / sizeof *types };
 
-static int index_of(const struct quant_type *type)
+const struct quant_type *quant_type_plain(const struct quant_type *type, uint64_t k)
+{
+    for (int i = 0; i < N_TYPES; i++)
+        if (types[i].id == type->id && k % quant_type_by_id(types[i].plain)->block_len == 0)
+            return quant_type_by_id(types[i].plain);
+    return NULL;
+}
+
+static float header_scale(const struct quant_type *type, const uint8_t *head)
+{
+    return type->header_bytes == 2 ? quant_f16_to_f32(quant_load16(head))
+                                   : quant_float_of(quant_load32(head));
+}
+
+void quant_row_separate(const struct quant_type *type, const struct quant_type *plain,
+                        int64_t first, int64_t n, const void *group, int r, void *row)
 {
     int i = 0;
-    while (i < N_TYPES && types[i].id != type->id) i++;
-    return i;
-}
-
-const struct quant_type *quant_type_plain(const struct quant_type *type)
-{
-    const int i = index_of(type);
-    return i < N_TYPES ? quant_type_by_id(types[i].plain) : NULL;
-}
-
-void quant_row_separate(const struct quant_type *type, int64_t first, int64_t n, const void *group,
-                        int r, void *row)
-{
-    const int i = index_of(type);
-    const struct quant_type *plain = quant_type_by_id(types[i].plain);
+    while (types[i].id != type->id || types[i].plain != plain->id) i++;
     const size_t header = type->header_bytes, rows = type->interleave;
     const size_t bytes = (size_t)types[i].len / type->block_len * type->block_bytes;
     const size_t plain_bytes = (size_t)types[i].len / plain->block_len * plain->block_bytes;
     const uint8_t *head = (const uint8_t *)group + (size_t)r * header;
     const uint8_t *from = (const uint8_t *)group + rows * header;
     uint8_t *to = (uint8_t *)row + plain->header_bytes;
+    const bool floats = plain->id == QUANT_F32;
     memset(row, 0, (size_t)quant_row_size(plain, n));
     memcpy(row, head, plain->header_bytes);
     for (int64_t b = first / types[i].len; b < (first + n) / types[i].len; b++, to += plain_bytes) {
         types[i].separate(from + (size_t)b * rows * bytes, r, to);
         /* A block begins with it. (That of Q8_KV ends with a sum.) */
-        if (!plain->header_bytes) memcpy(to, head, header < 4 ? header : 4);
+        if (!plain->header_bytes && !floats) memcpy(to, head, header < 4 ? header : 4);
     }
+    const float d = floats ? header_scale(type, head) : 1.0f;
+    for (int64_t k = 0; floats && k < n; k++) ((float *)row)[k] *= d;
 }

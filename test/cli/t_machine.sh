@@ -337,6 +337,8 @@ if unshare -m true 2>"$work/said"; then
         limited "$version" $limit '"$INFER" run --plan -m "$work/mixture.gguf" -t 1'
         out_like '^experts +[0-9.]+ MB  read from the disk as tokens choose them: of [0-9.]+ MB for a token$'
         out_like '^ +about [0-9.]+ MB, so 10 tokens/s need [0-9.]+ MB/s$'
+        limited "$version" $limit '"$INFER" inspect --plan "$work/mixture.gguf" -t 1'
+        out_like '^experts +[0-9.]+ MB  read from the disk as tokens choose them: of [0-9.]+ MB for a token$'
         limited "$version" $limit '"$INFER" -m "$work/mixture.gguf" -p hello -n 8 -t 1'
         cmp "$work/out" "$work/alone" >"$work/said" 2>&1 || bad "$(cat "$work/said")"
         limited "$version" $limit '"$INFER" bench -m "$work/mixture.gguf" -p 0 -n 2 -r 1 -t 1 --json'

@@ -240,6 +240,16 @@ usage "a target chooses the types: no TYPE 'Q8_0'" quantize "$t" "$work/x.gguf" 
 usage 'missing argument' quantize "$t"
 usage 'pure: contradicts --target-bpw' quantize "$t" --target-bpw 4 --pure
 
+begin a_file_without_tensors_is_not_larger_than_its_target
+if [ -r "$shared/vocab/ggml-vocab-gpt-2.gguf" ]; then
+    usage 'target-size: the smallest possible file has [0-9]{7} bytes: 2M$' quantize "$shared/vocab/ggml-vocab-gpt-2.gguf" \
+        "$work/none.gguf" --target-size 1M
+    infer quantize "$shared/vocab/ggml-vocab-gpt-2.gguf" "$work/vocab.gguf" --target-size 2M
+    status 0
+else
+    skip 'no vocabulary'
+fi
+
 begin bits_without_an_effect_are_not_used # nothing is better than the type that the weights have
 infer quantize "$t" "$work/q8.gguf" Q8_0
 infer quantize "$work/q8.gguf" --target-bpw 16 --dry-run
