@@ -319,13 +319,14 @@ static void encoding_stays_within_its_bound(void **state)
     }
 }
 
-/* The best d for the codes makes weights of two bits about 5 % smaller. */
+/* The best d for the codes makes weights of two bits about 6 % smaller: IQ2_K's is 3 % larger. Its
+ * errors are weighted by importance alone; with factors that depend on x they are larger. */
 static void importance_keeps_the_size_of_weights_of_two_bits(void **state)
 {
     (void)state;
     static float x[MAX_K], by[MAX_K], back[MAX_K];
     static uint8_t row[MAX_K];
-    double with_x = 0, power = 0;
+    double with_x = 0, power = 0, error = 0;
     uint64_t rng = 4;
     for (int i = 0; i < MAX_K; i++) {
         x[i] = support_random_gauss(&rng);
@@ -337,9 +338,11 @@ static void importance_keeps_the_size_of_weights_of_two_bits(void **state)
     for (int i = 0; i < MAX_K; i++) {
         with_x += (double)by[i] * x[i] * back[i];
         power += (double)by[i] * x[i] * x[i];
+        error += (double)by[i] * (x[i] - back[i]) * (x[i] - back[i]);
     }
-    printf("IQ2_K: gain %.4f\n", with_x / power);
-    assert_true(with_x > 0.965 * power && with_x < power);
+    printf("IQ2_K: gain %.4f, error %.5f\n", with_x / power, error / power);
+    assert_true(with_x > 0.96 * power && with_x < power);
+    assert_true(error < 0.067 * power);
 }
 
 /* `infer quantize` converts several rows of a matrix as one. Rows have 3 blocks here, so that a row
