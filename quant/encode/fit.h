@@ -22,9 +22,9 @@ struct quant_fit_grid {
     int shift;       /* not 0: a sub-block of a super-block may add it to the book's values */
     bool odd_scale;  /* the scales of sub-blocks are odd numbers */
     bool few_scales; /* of super-blocks with their own d: it is first that which suits all scales */
-    /* Of super-blocks with their own d, with importance: the weight is importance^0.875 times
-     * sqrt(mean square + x^2), and d is 2 % larger than the best one for the codes. */
-    bool tempered;
+    /* Of super-blocks with their own d, with importance: d is this many times the best one for the
+     * codes; 0: it is the best one. */
+    float gain;
     /* Trial scale i of n_trials: the largest element is at high + first + i * step, or at low -
      * first
      * - i * step. */

@@ -20,8 +20,8 @@
     .shift = (SHIFT)
 #define GRID_iq2 GRID(iq2, 4, -31, 17, 5), .first = -3.0f, .step = 2.5f, .n_trials = 8
 #define GRID_iq2_k                                                                                 \
-    GRID(iq2, 4, -31, 17, 5), .first = -3.0f, .step = 5.0f, .n_trials = 8, .tempered = true,       \
-                              .few_scales = true
+    GRID(iq2, 4, -31, 17, 5), .first = -3.0f, .step = 5.0f, .n_trials = 8, .few_scales = true,     \
+                              .gain = 1.03f
 #define GRID_iq3 GRID(iq3, 8, -63, 47, 4), .first = -8.0f, .step = 3.0f, .n_trials = 7
 #define GRID_iq4 GRID(iq4, 16, -127, 113, 4), .first = -9.0f, .step = 4.0f, .n_trials = 6
 #define GRID_iq5 GRID(iq5, 32, -126, 121, 2), .first = -6.0f, .step = 2.5f, .n_trials = 6

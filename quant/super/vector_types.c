@@ -134,6 +134,5 @@ VECTOR_TYPE(iq2_kt, IQ2_KT, 4, .book = {&iq2_kt_book}, .by_root = true, .tempere
             .n_trials = 8)
 VECTOR_TYPE(iq3_kt, IQ3_KT, 4, .book = {&iq3_kt_book}, .n_scales = 16, .magnitudes = true,
             .low = 52.0f, .high = 80.0f, .n_trials = 8)
-VECTOR_TYPE(iq4_kt, IQ4_KT, 4, .by_root = true, .tempered = true,
-            .book = {&iq4_kt_book, &iq4_kt_upper}, .first_scale = -64, .n_scales = 128,
-            .low = 52.0f, .high = 80.0f, .n_trials = 8)
+VECTOR_TYPE(iq4_kt, IQ4_KT, 4, .book = {&iq4_kt_book, &iq4_kt_upper}, .first_scale = -64,
+            .n_scales = 128, .low = 52.0f, .high = 80.0f, .n_trials = 8)
