@@ -273,20 +273,26 @@ SUPER_AVX512 void iq2_kl_codes(const uint8_t *const two[2], __m512i code[8])
                                  int half, __m512i high[4], __m512i index[8])
 #define OFFSET(NAME, member) (at + (int64_t)offsetof(struct NAME##_block, member))
 
-LANES(iq4_k)
-{
-    (void)high;
-    super_rows_load_avx512(row, OFFSET(iq4_k, q) + 32 * g + 16 * half, index);
-    EACH (i, 4) index[4 + i] = _mm512_srli_epi16(index[i], 4);
-}
+#define LANES_NIBBLE_16(NAME)                                                                      \
+    LANES(NAME)                                                                                    \
+    {                                                                                              \
+        (void)high;                                                                                \
+        super_rows_load_avx512(row, OFFSET(NAME, q) + 32 * g + 16 * half, index);                  \
+        EACH (i, 4) index[4 + i] = _mm512_srli_epi16(index[i], 4);                                 \
+    }
+#define LANES_FIVE(NAME)                                                                           \
+    LANES(NAME)                                                                                    \
+    {                                                                                              \
+        __m512i v[4];                                                                              \
+        super_rows_load_avx512(row, OFFSET(NAME, q) + 32 * g + 16 * half, v);                      \
+        if (g == 0) super_rows_load_avx512(row, OFFSET(NAME, high) + 16 * half, high);             \
+        book_lanes_join(v, high, 2 * g - 4, 2 * g - 3, index);                                     \
+    }
 
-LANES(iq5_k)
-{
-    __m512i v[4];
-    super_rows_load_avx512(row, OFFSET(iq5_k, q) + 32 * g + 16 * half, v);
-    if (g == 0) super_rows_load_avx512(row, OFFSET(iq5_k, high) + 16 * half, high);
-    book_lanes_join(v, high, 2 * g - 4, 2 * g - 3, index);
-}
+LANES_NIBBLE_16(iq4_k)
+LANES_NIBBLE_16(iq4_ks)
+LANES_FIVE(iq5_k)
+LANES_FIVE(iq5_ks)
 
 LANES(iq6_k)
 {
@@ -297,7 +303,9 @@ LANES(iq6_k)
 }
 
 BOOK_UNPACK_VBMI(iq4_k, super_book_iq4, 16, true)
+BOOK_UNPACK_VBMI(iq4_ks, super_book_iq4, 16, true)
 BOOK_UNPACK_VBMI(iq5_k, super_book_iq5, 32, false)
+BOOK_UNPACK_VBMI(iq5_ks, super_book_iq5, 32, false)
 BOOK_UNPACK_VBMI(iq6_k, super_book_iq6, 64, false)
 
 /* ---- Kernels ---- */
@@ -351,7 +359,9 @@ BOOK_FUNCTIONS_BY_ONE(iq6_k, super_codes_first, iq6_k_bits, 1, book_order_nibble
 BOOK_TABLE(iq6_k, [CPU_AVX512BF16] = {BOOK_MEMBERS_VBMI(iq6_k)})
 BOOK_KERNELS_BY_ONE(iq2_ks, NULL, iq2_ks_bits, 5, book_order_pair, false)
 BOOK_KERNELS_BY_ONE(iq3_ks, NULL, iq3_ks_bits, 4, book_order_pair, false)
-BOOK_KERNELS(iq4_ks, NULL, iq4_ks_bits, 4, book_order_nibble_16, book_heads_7, true)
-BOOK_KERNELS(iq5_ks, NULL, iq5_ks_bits, 2, book_order_nibble_32, book_heads_7, false)
+BOOK_FUNCTIONS(iq4_ks, NULL, iq4_ks_bits, 4, book_order_nibble_16, book_heads_7, true)
+BOOK_TABLE(iq4_ks, [CPU_AVX512BF16] = {BOOK_MEMBERS_VBMI(iq4_ks)})
+BOOK_FUNCTIONS(iq5_ks, NULL, iq5_ks_bits, 2, book_order_nibble_32, book_heads_7, false)
+BOOK_TABLE(iq5_ks, [CPU_AVX512BF16] = {BOOK_MEMBERS_VBMI(iq5_ks)})
 BOOK_KERNELS_BY_ONE(iq4_kss, NULL, iq4_kss_bits, 4, book_order_nibble_16, true)
 BOOK_KERNELS_BY_ONE(iq2_kl, NULL, NULL, 0, book_order_kl, true)

@@ -469,19 +469,21 @@ SUPER_AVX512 void book_lanes_join(const __m512i v[4], const __m512i high[4], int
 }
 
 /* Stores the scales of 16 rows, 16 bytes each, as pairs of words. */
-SUPER_AVX512 void book_scales_put(const void *const scales[QUANT_PANEL_ROWS],
+SUPER_AVX512 void book_scales_put(const void *const scales[QUANT_PANEL_ROWS], int sub_len,
                                   struct quant_panel256 *out)
 {
-    /* The two lower bytes of each row become the upper ones of words. */
-    const __m512i first = _mm512_broadcast_i32x4(
-        _mm_setr_epi8(-1, 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13));
+    /* Bytes 0 and 1 of each row, or 0 and 2, become the upper ones of words. */
+    const __m512i place = _mm512_broadcast_i32x4(
+        sub_len == 16 ? _mm_setr_epi8(-1, 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13)
+                      : _mm_setr_epi8(-1, 0, -1, 2, -1, 4, -1, 6, -1, 8, -1, 10, -1, 12, -1, 14));
+    const int pairs = 32 / sub_len; /* in four bytes */
     __m512i v[4];
     super_rows_load_avx512(scales, 0, v);
     EACH (i, 4)
-        EACH (h, 2) {
+        EACH (h, pairs) {
             const __m512i two =
-                _mm512_shuffle_epi8(h == 0 ? v[i] : _mm512_srli_epi32(v[i], 16), first);
-            _mm512_storeu_si512(out->scale[2 * i + h], _mm512_srai_epi16(two, 8));
+                _mm512_shuffle_epi8(h == 0 ? v[i] : _mm512_srli_epi32(v[i], 16), place);
+            _mm512_storeu_si512(out->scale[pairs * i + h], _mm512_srai_epi16(two, 8));
         }
 }
 
@@ -494,7 +496,7 @@ SUPER_AVX512 __m512i book_table(const int8_t *value, int n, int offset)
     return _mm512_add_epi8(table, _mm512_set1_epi8((char)offset));
 }
 
-/* Unpacks types with sub-blocks of 16 and n values. One VPERMB looks 64 indices up; it ignores
+/* Unpacks types of n values. One VPERMB looks 64 indices up; it ignores
  * their two highest bits. */
 SUPER_VBMI void book_unpack_vbmi(const struct super_layout *layout, book_bytes *scales,
                                  book_bytes *bits, const struct super_book *book, int n,
@@ -508,17 +510,17 @@ SUPER_VBMI void book_unpack_vbmi(const struct super_layout *layout, book_bytes *
         const int64_t at = (int64_t)layout->header_bytes + b * (int64_t)layout->block_bytes;
         const void *scale_at[QUANT_PANEL_ROWS];
         uint8_t scale[QUANT_PANEL_ROWS][16];
-        uint16_t set[QUANT_PANEL_ROWS], d[QUANT_PANEL_ROWS];
+        uint16_t set[QUANT_PANEL_ROWS];
         _Pragma("GCC unroll 1") for (int r = 0; r < QUANT_PANEL_ROWS; r++)
         {
             const void *block = super_block_at(layout, row[r], b);
             _mm_storeu_si128((__m128i *)scale[r], scales(block));
             set[r] = _mm_movepi8_mask(bits(block));
-            d[r] = quant_load16(block);
+            out->d[r] =
+                layout->header_bytes ? super_row_d(layout, row[r]) : _cvtsh_ss(quant_load16(block));
             scale_at[r] = scale[r];
         }
-        book_scales_put(scale_at, out);
-        _mm512_storeu_ps(out->d, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)d)));
+        book_scales_put(scale_at, layout->panel.sub_len, out);
         _mm512_storeu_ps(out->m, _mm512_setzero_ps());
         const __m256i sets = _mm256_loadu_si256((const __m256i *)set);
         for (int half = 0; half < 2; half++) {
