@@ -266,6 +266,48 @@ SUPER_AVX512 void iq2_kl_codes(const uint8_t *const two[2], __m512i code[8])
     book_chains(one[0], one[1], code);
 }
 
+/* ---- Lanes of unpacking ---- */
+
+#define LANES(NAME)                                                                                \
+    SUPER_VBMI void NAME##_lanes(const void *const row[QUANT_PANEL_ROWS], int64_t at, int g,       \
+                                 int half, __m512i high[4], __m512i index[8])
+#define OFFSET(NAME, member) (at + (int64_t)offsetof(struct NAME##_block, member))
+
+#define LANES_NIBBLE_16(NAME)                                                                      \
+    LANES(NAME)                                                                                    \
+    {                                                                                              \
+        (void)high;                                                                                \
+        super_rows_load_avx512(row, OFFSET(NAME, q) + 32 * g + 16 * half, index);                  \
+        EACH (i, 4) index[4 + i] = _mm512_srli_epi16(index[i], 4);                                 \
+    }
+#define LANES_FIVE(NAME)                                                                           \
+    LANES(NAME)                                                                                    \
+    {                                                                                              \
+        __m512i v[4];                                                                              \
+        super_rows_load_avx512(row, OFFSET(NAME, q) + 32 * g + 16 * half, v);                      \
+        if (g == 0) super_rows_load_avx512(row, OFFSET(NAME, high) + 16 * half, high);             \
+        book_lanes_join(v, high, 2 * g - 4, 2 * g - 3, index);                                     \
+    }
+
+LANES_NIBBLE_16(iq4_k)
+LANES_NIBBLE_16(iq4_ks)
+LANES_FIVE(iq5_k)
+LANES_FIVE(iq5_ks)
+
+LANES(iq6_k)
+{
+    __m512i v[4];
+    super_rows_load_avx512(row, OFFSET(iq6_k, q) + 32 * g + 16 * half, v);
+    if (g % 2 == 0) super_rows_load_avx512(row, OFFSET(iq6_k, high) + 16 * g + 16 * half, high);
+    book_lanes_join(v, high, g % 2 * 4 - 4, g % 2 * 4 - 2, index);
+}
+
+BOOK_UNPACK_VBMI(iq4_k, super_book_iq4, 16, true)
+BOOK_UNPACK_VBMI(iq4_ks, super_book_iq4, 16, true)
+BOOK_UNPACK_VBMI(iq5_k, super_book_iq5, 32, false)
+BOOK_UNPACK_VBMI(iq5_ks, super_book_iq5, 32, false)
+BOOK_UNPACK_VBMI(iq6_k, super_book_iq6, 64, false)
+
 /* ---- Kernels ---- */
 
 BOOK_KERNELS_BY_ONE(iq2_k, super_codes_first, iq2_k_bits, 5, book_order_pair, false)
@@ -310,12 +352,16 @@ CPU_TARGET_AVX512BF16 static void iq4_k_gemv_vbmi(int64_t k, const struct quant_
         super_gemv_steps(1, 1, &iq4_k_layout, iq4_k_prepare, iq4_k_products_vbmi, k, rows, a, &out);
 }
 
-BOOK_TABLE(iq4_k, [CPU_AVX512BF16] = {.gemv = iq4_k_gemv_vbmi})
-BOOK_KERNELS(iq5_k, super_codes_first, iq5_k_bits, 2, book_order_nibble_32, book_heads_6, false)
-BOOK_KERNELS_BY_ONE(iq6_k, super_codes_first, iq6_k_bits, 1, book_order_nibble_32, false)
+BOOK_TABLE(iq4_k, [CPU_AVX512BF16] = {BOOK_MEMBERS_VBMI(iq4_k), .gemv = iq4_k_gemv_vbmi})
+BOOK_FUNCTIONS(iq5_k, super_codes_first, iq5_k_bits, 2, book_order_nibble_32, book_heads_6, false)
+BOOK_TABLE(iq5_k, [CPU_AVX512BF16] = {BOOK_MEMBERS_VBMI(iq5_k)})
+BOOK_FUNCTIONS_BY_ONE(iq6_k, super_codes_first, iq6_k_bits, 1, book_order_nibble_32, false)
+BOOK_TABLE(iq6_k, [CPU_AVX512BF16] = {BOOK_MEMBERS_VBMI(iq6_k)})
 BOOK_KERNELS_BY_ONE(iq2_ks, NULL, iq2_ks_bits, 5, book_order_pair, false)
 BOOK_KERNELS_BY_ONE(iq3_ks, NULL, iq3_ks_bits, 4, book_order_pair, false)
-BOOK_KERNELS(iq4_ks, NULL, iq4_ks_bits, 4, book_order_nibble_16, book_heads_7, true)
-BOOK_KERNELS(iq5_ks, NULL, iq5_ks_bits, 2, book_order_nibble_32, book_heads_7, false)
+BOOK_FUNCTIONS(iq4_ks, NULL, iq4_ks_bits, 4, book_order_nibble_16, book_heads_7, true)
+BOOK_TABLE(iq4_ks, [CPU_AVX512BF16] = {BOOK_MEMBERS_VBMI(iq4_ks)})
+BOOK_FUNCTIONS(iq5_ks, NULL, iq5_ks_bits, 2, book_order_nibble_32, book_heads_7, false)
+BOOK_TABLE(iq5_ks, [CPU_AVX512BF16] = {BOOK_MEMBERS_VBMI(iq5_ks)})
 BOOK_KERNELS_BY_ONE(iq4_kss, NULL, iq4_kss_bits, 4, book_order_nibble_16, true)
 BOOK_KERNELS_BY_ONE(iq2_kl, NULL, NULL, 0, book_order_kl, true)

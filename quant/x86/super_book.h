@@ -443,6 +443,113 @@ SUPER_AVX512 void book_products(int n, const struct super_layout *layout,
     EACH (m, n) step[m].d = heads.d;
 }
 
+/* ---- Unpacking with VBMI: rows are lanes ---- */
+
+/* Indices, in the lower six bits of bytes, of the words of two sub-blocks of 16 rows, whose blocks
+ * begin `at` bytes after row[r]; g < 4, half < 2. Bits above those that the book has are arbitrary.
+ *
+ *     order         index[0] to [3]: sub-block     index[4] to [7]
+ *     nibble_16     4g + 2 half                    4g + 2 half + 1
+ *     nibble_32     4g + half                      4g + half + 2
+ *
+ * `high`: bits that later g need, too. */
+typedef void book_lanes(const void *const row[QUANT_PANEL_ROWS], int64_t at, int g, int half,
+                        __m512i high[4], __m512i index[8]);
+
+/* The nibbles of v, below bits of `high` that are moved right by `low` or `up`. */
+SUPER_AVX512 void book_lanes_join(const __m512i v[4], const __m512i high[4], int low, int up,
+                                  __m512i index[8])
+{
+    const __m512i nibble = _mm512_set1_epi8(15);
+    EACH (i, 4) {
+        index[i] = _mm512_ternarylogic_epi32(nibble, v[i], super_move_avx512(high[i], low), 0xca);
+        index[4 + i] = _mm512_ternarylogic_epi32(nibble, _mm512_srli_epi16(v[i], 4),
+                                                 super_move_avx512(high[i], up), 0xca);
+    }
+}
+
+/* Stores the scales of 16 rows, 16 bytes each, as pairs of words. */
+SUPER_AVX512 void book_scales_put(const void *const scales[QUANT_PANEL_ROWS], int sub_len,
+                                  struct quant_panel256 *out)
+{
+    /* Bytes 0 and 1 of each row, or 0 and 2, become the upper ones of words. */
+    const __m512i place = _mm512_broadcast_i32x4(
+        sub_len == 16 ? _mm_setr_epi8(-1, 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13)
+                      : _mm_setr_epi8(-1, 0, -1, 2, -1, 4, -1, 6, -1, 8, -1, 10, -1, 12, -1, 14));
+    const int pairs = 32 / sub_len; /* in four bytes */
+    __m512i v[4];
+    super_rows_load_avx512(scales, 0, v);
+    EACH (i, 4)
+        EACH (h, pairs) {
+            const __m512i two =
+                _mm512_shuffle_epi8(h == 0 ? v[i] : _mm512_srli_epi32(v[i], 16), place);
+            _mm512_storeu_si512(out->scale[pairs * i + h], _mm512_srai_epi16(two, 8));
+        }
+}
+
+/* The values plus the offset of n indices, in copies. */
+SUPER_AVX512 __m512i book_table(const int8_t *value, int n, int offset)
+{
+    __m512i table = n == 16   ? _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)value))
+                    : n == 32 ? _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)value))
+                              : _mm512_loadu_si512(value);
+    return _mm512_add_epi8(table, _mm512_set1_epi8((char)offset));
+}
+
+/* Unpacks types of n values. One VPERMB looks 64 indices up; it ignores
+ * their two highest bits. */
+SUPER_VBMI void book_unpack_vbmi(const struct super_layout *layout, book_bytes *scales,
+                                 book_bytes *bits, const struct super_book *book, int n,
+                                 bool nibble_16, book_lanes *lanes, int64_t first, int64_t n_blocks,
+                                 const void *const row[QUANT_PANEL_ROWS],
+                                 struct quant_panel256 *out)
+{
+    const __m512i table = book_table(book->value, n, layout->panel.offset);
+    const __m512i shift = _mm512_set1_epi8((char)book->shift);
+    for (int64_t b = first; b < first + n_blocks; b++, out++) {
+        const int64_t at = (int64_t)layout->header_bytes + b * (int64_t)layout->block_bytes;
+        const void *scale_at[QUANT_PANEL_ROWS];
+        uint8_t scale[QUANT_PANEL_ROWS][16];
+        uint16_t set[QUANT_PANEL_ROWS];
+        _Pragma("GCC unroll 1") for (int r = 0; r < QUANT_PANEL_ROWS; r++)
+        {
+            const void *block = super_block_at(layout, row[r], b);
+            _mm_storeu_si128((__m128i *)scale[r], scales(block));
+            set[r] = _mm_movepi8_mask(bits(block));
+            out->d[r] =
+                layout->header_bytes ? super_row_d(layout, row[r]) : _cvtsh_ss(quant_load16(block));
+            scale_at[r] = scale[r];
+        }
+        book_scales_put(scale_at, layout->panel.sub_len, out);
+        _mm512_storeu_ps(out->m, _mm512_setzero_ps());
+        const __m256i sets = _mm256_loadu_si256((const __m256i *)set);
+        for (int half = 0; half < 2; half++) {
+            __m512i high[4];
+            EACH (g, 4) {
+                __m512i index[8];
+                lanes(row, at, g, half, high, index);
+                EACH (j, 2) {
+                    const int s = 4 * g + (nibble_16 ? 2 * half + j : half + 2 * j);
+                    const __mmask16 shifted =
+                        _mm256_test_epi16_mask(sets, _mm256_set1_epi16((int16_t)(1 << s)));
+                    EACH (i, 4) {
+                        const __m512i code = _mm512_permutexvar_epi8(index[4 * j + i], table);
+                        _mm512_storeu_si512(out->q[4 * s + i],
+                                            _mm512_mask_add_epi32(code, shifted, code, shift));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* Defines NAME_unpack_vbmi from NAME_scales, NAME_bits and NAME_lanes. */
+#define BOOK_UNPACK_VBMI(NAME, BOOK, N, NIBBLE_16)                                                 \
+    QUANT_UNPACK_AT(NAME##_unpack_vbmi, CPU_TARGET_AVX512BF16,                                     \
+                    book_unpack_vbmi(&NAME##_layout, NAME##_scales, NAME##_bits, &(BOOK), (N),     \
+                                     (NIBBLE_16), NAME##_lanes, first, n_blocks, row, panel))
+#define BOOK_MEMBERS_VBMI(NAME) .unpack = NAME##_unpack_vbmi, .panel = &NAME##_layout.panel
+
 /* Defines the functions of a type from NAME_scales, NAME_values and NAME_codes. HEAD: of
  * super_codes_unpack; BITS: NAME_bits or NULL; SHIFT: the book's; ORDER: of NAME_codes; HEADS: a
  * function that reads four super-blocks; ONE_SCALE: of struct book_kernel. */
@@ -495,11 +602,15 @@ SUPER_AVX512 void book_products(int n, const struct super_layout *layout,
     BOOK_FUNCTIONS(NAME, HEAD, BITS, SHIFT, ORDER, HEADS, ONE_SCALE)                               \
     BOOK_TABLE(NAME, )
 
-/* Defines them with heads that are read one by one. */
-#define BOOK_KERNELS_BY_ONE(NAME, HEAD, BITS, SHIFT, ORDER, ONE_SCALE)                             \
+/* Define them with heads that are read one by one. */
+#define BOOK_FUNCTIONS_BY_ONE(NAME, HEAD, BITS, SHIFT, ORDER, ONE_SCALE)                           \
     SUPER_AVX512 void NAME##_heads_by_one(const uint8_t *const block[SUPER_STEP],                  \
                                           struct book_heads *heads)                                \
     {                                                                                              \
         book_heads_by_one(&NAME##_layout, NAME##_scales, BITS, block, heads);                      \
     }                                                                                              \
-    BOOK_KERNELS(NAME, HEAD, BITS, SHIFT, ORDER, NAME##_heads_by_one, ONE_SCALE)
+    BOOK_FUNCTIONS(NAME, HEAD, BITS, SHIFT, ORDER, NAME##_heads_by_one, ONE_SCALE)
+
+#define BOOK_KERNELS_BY_ONE(NAME, HEAD, BITS, SHIFT, ORDER, ONE_SCALE)                             \
+    BOOK_FUNCTIONS_BY_ONE(NAME, HEAD, BITS, SHIFT, ORDER, ONE_SCALE)                               \
+    BOOK_TABLE(NAME, )
