@@ -70,15 +70,22 @@ static bool take_quant_kernel(struct engine_gpu *gpu, const char *kernel, const 
     return take_kernel(gpu, name, out, err);
 }
 
-/* Its blocks have more shared memory than those that state nothing. */
-static bool take_tile(struct engine_gpu *gpu, const struct quant_type *type, struct base_error *err)
+/* States that blocks of a kernel have more shared memory than others. */
+static bool set_shared(struct engine_gpu *gpu, void *kernel, uint32_t bytes, struct base_error *err)
 {
-    void **kernel = &gpu->tile[type->id];
-    return take_quant_kernel(gpu, "tile", type->name, kernel, err) &&
-           engine_gpu_check(&gpu->driver,
-                            gpu->driver.kernel_set(*kernel, ENGINE_GPU_KERNEL_SHARED,
-                                                   (int)quant_gpu_tile_bytes(type)),
+    return engine_gpu_check(&gpu->driver,
+                            gpu->driver.kernel_set(kernel, ENGINE_GPU_KERNEL_SHARED, (int)bytes),
                             "cuFuncSetAttribute", err);
+}
+
+/* The kernels of types whose rows are copied to shared memory. */
+static bool take_staged(struct engine_gpu *gpu, const struct quant_type *type,
+                        struct base_error *err)
+{
+    void **tile = &gpu->tile[type->id];
+    return take_quant_kernel(gpu, "tile", type->name, tile, err) &&
+           set_shared(gpu, *tile, quant_gpu_tile_bytes(type), err) &&
+           set_shared(gpu, gpu->gemv[type->id], QUANT_GPU_STAGED_BYTES, err);
 }
 
 static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
@@ -118,7 +125,7 @@ static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
     for (uint32_t id = 0; ok && id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (type && type->act) ok = take_quant_kernel(gpu, "gemv", type->name, &gpu->gemv[id], err);
-        if (ok && type && quant_gpu_lanes(type->id)) ok = take_tile(gpu, type, err);
+        if (ok && type && quant_gpu_lanes(type->id)) ok = take_staged(gpu, type, err);
     }
     for (int i = 0; ok && i < QUANT_ACT_FORMS; i++) {
         const struct quant_act_form *form = quant_act_forms[i];

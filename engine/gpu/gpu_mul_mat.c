@@ -89,14 +89,19 @@ static struct quant_gpu_gemv gemv_of(const struct engine_tensor *w,
     };
 }
 
-/* Starts a product with the rows of w, and with those of `blocks` more blocks of the grid. */
-static void start_gemv(struct engine_gpu *gpu, const struct engine_tensor *w, uint32_t blocks,
-                       int64_t n_columns, struct quant_gpu_gemv *arguments)
+/* Starts a product, of a shape, with the rows of w and those that arguments->more has. */
+static void start_gemv(struct engine_gpu *gpu, const struct engine_tensor *w, int64_t n_columns,
+                       struct quant_gpu_gemv *arguments)
 {
-    const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]);
+    const struct quant_gpu_gemv_shape *shape = &arguments->shape;
+    uint32_t blocks = quant_gpu_gemv_blocks(shape, w->ne[1]);
+    for (int i = 0; i < QUANT_GPU_MORE && arguments->more[i].n_rows; i++) {
+        arguments->more[i].block = blocks;
+        blocks += quant_gpu_gemv_blocks(shape, arguments->more[i].n_rows);
+    }
     for (int64_t c = 0; c < n_columns; c += ENGINE_GPU_COLUMNS_AT_ONCE) {
-        const struct engine_gpu_grid grid = {shape.blocks + blocks, at_once(n_columns - c),
-                                             shape.threads, shape.shared};
+        const struct engine_gpu_grid grid = {blocks, at_once(n_columns - c),
+                                             32 * (uint32_t)shape->warps, shape->shared};
         const int64_t next = ENGINE_GPU_COLUMNS_AT_ONCE * arguments->out_stride;
         engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, arguments);
         arguments->a.first = quant_gpu_column(&arguments->a, ENGINE_GPU_COLUMNS_AT_ONCE);
@@ -112,7 +117,8 @@ void engine_gpu_multiply(struct engine_gpu *gpu, const struct engine_tensor *w,
 {
     struct quant_gpu_gemv arguments = gemv_of(w, columns, out);
     arguments.by = by;
-    start_gemv(gpu, w, 0, out.n, &arguments);
+    arguments.shape = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]);
+    start_gemv(gpu, w, out.n, &arguments);
 }
 
 /* Multiplies with weights from number `first` on, in one start if they are alike; returns how many.
@@ -130,18 +136,19 @@ static int multiply_some(struct engine_gpu *gpu, const struct engine_product *p,
         engine_gpu_launch(gpu, gpu->tile[w->type->id], &grid, &tile);
         return 1;
     }
-    const uint32_t own = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]).blocks;
-    uint32_t blocks = own;
+    int64_t n_rows = w->ne[1];
     int n = 1;
     for (; n <= QUANT_GPU_MORE && first + n < p->n_w; n++) {
         const struct engine_tensor *next = p->w[first + n];
         if (next->type != w->type || next->nb[1] != w->nb[1]) break;
-        arguments.more[n - 1] = (struct quant_gpu_rows){
-            (const uint8_t *)next->data, (float *)(void *)out->at, next->ne[1], (int64_t)blocks};
-        blocks += quant_gpu_gemv_shape(next->type, next->ne[0], next->ne[1]).blocks;
+        arguments.more[n - 1] = (struct quant_gpu_rows){.w = (const uint8_t *)next->data,
+                                                        .out = (float *)(void *)out->at,
+                                                        .n_rows = next->ne[1]};
+        n_rows += next->ne[1];
         out->at += next->ne[1] * (int64_t)sizeof(float);
     }
-    start_gemv(gpu, w, blocks - own, out->n, &arguments);
+    arguments.shape = quant_gpu_gemv_shape(w->type, w->ne[0], n_rows);
+    start_gemv(gpu, w, out->n, &arguments);
     return n;
 }
 
