@@ -102,6 +102,7 @@ static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
         [ENGINE_GPU_KERNEL_EXPERT_SUM] = "engine_gpu_expert_sum",
         [ENGINE_GPU_KERNEL_ROPE] = "engine_gpu_rope",
         [ENGINE_GPU_KERNEL_SET_KV] = "engine_gpu_set_kv",
+        [ENGINE_GPU_KERNEL_CHAINS] = "engine_gpu_chains",
         [ENGINE_GPU_KERNEL_ATTENTION] = "engine_gpu_attention",
         [ENGINE_GPU_KERNEL_ATTENTION_MERGE] = "engine_gpu_attention_merge",
         [ENGINE_GPU_KERNEL_ATTENTION_FLOATS] = "engine_gpu_attention_floats",

@@ -42,17 +42,17 @@ static struct quant_gpu_columns columns_at(const struct quant_act_form *form, in
     return (struct quant_gpu_columns){quant_act_at(&parts, to), parts.bytes};
 }
 
-void engine_gpu_convert_for_next(struct engine_gpu *gpu, const struct engine_tensor *x,
-                                 char *scratch_, struct quant_gpu_columns *columns, int *block)
+struct engine_gpu_converted
+engine_gpu_convert_for_next(struct engine_gpu *gpu, const struct engine_tensor *x, char *scratch_)
 {
+    const struct engine_gpu_converted none = {.block = 0};
     const struct engine_tensor *next = gpu->next;
-    if (!next || next->op != &engine_op_mul_mat || !supports(next)) return;
+    if (!next || next->op != &engine_op_mul_mat || !supports(next)) return none;
     const struct engine_product p = engine_product_of(next);
     const struct quant_act_form *form = p.w[0]->type->act;
-    if (p.x != x || !form->sum_len) return; /* not in blocks */
-    *columns = columns_at(form, x->ne[0], scratch_);
-    *block = form->block_len;
+    if (p.x != x || !form->sum_len) return none; /* not in blocks */
     gpu->converted = x;
+    return (struct engine_gpu_converted){columns_at(form, x->ne[0], scratch_), form->block_len};
 }
 
 struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engine_gpu_lines x,

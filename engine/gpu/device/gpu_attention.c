@@ -12,46 +12,21 @@
  *
  * The kernel for caches of floats differs in scores, weights, and factors of merges; its warp 0
  * adds weights, and thread e adds values key by key. */
-#include "engine/gpu/device/gpu_keys.h"
-#include "quant/half.h"
+#include "engine/gpu/device/gpu_row.h"
 
 #define LOG2_E 0x1.715476p+0f
 #define LN_2   0x1.62e430p-1f
 
 /* ---- Storing ---- */
 
-static float stored(const struct engine_gpu_set_kv *p, struct engine_gpu_index at)
-{
-    const float x = gpu_float(&p->x, &at);
-    return p->bfloat ? quant_bfloat_to_float(quant_float_to_bfloat(x))
-                     : quant_half_to_float(quant_float_to_half(x));
-}
-
 GPU_KERNEL(engine_gpu_set_kv, engine_gpu_set_kv)
 {
     const int64_t row = gpu_warp_of_grid(), d = p.x.ne[0];
     if (row >= engine_gpu_rows(&p.x)) return;
-    struct engine_gpu_index at = gpu_index(&p.x, row * d);
+    const struct engine_gpu_index at = gpu_index(&p.x, row * d);
     const int32_t slot = *(const int32_t *)(const void *)(p.slots.data + at.i[1] * p.slots.nb[0]);
-    if (slot < 0 || slot >= p.cache.ne[1] * ENGINE_ATTN_GROUP) return;
-    uint32_t largest = 0;
-    float factor;
-    for (at.i[0] = gpu_lane(); at.i[0] < d; at.i[0] += GPU_WARP) {
-        const uint32_t bits = attn_magnitude_bits(stored(&p, at));
-        largest = bits > largest ? bits : largest;
-    }
-    const float scale =
-        gpu_scale_of_warp(largest, p.values ? ENGINE_ATTN_VALUE : ENGINE_ATTN_KEY, &factor);
-    char *group = p.cache.data + slot / ENGINE_ATTN_GROUP * p.cache.nb[1] + at.i[2] * p.cache.nb[2];
-    const int64_t r = slot % ENGINE_ATTN_GROUP;
-    char *codes = attn_bytes(group);
-    for (at.i[0] = gpu_lane(); at.i[0] < d; at.i[0] += GPU_WARP)
-        attn_store(codes + (p.values ? attn_value_at(d, r, at.i[0]) : attn_key_at(r, at.i[0])),
-                   p.values ? attn_value_low(d) : ATTN_KEY_LOW, attn_code(stored(&p, at), factor));
-    if (gpu_lane() != 0) return;
-    engine_attn_scales(group)[r] = scale;
-    for (int64_t i = d; !p.values && i % ENGINE_ATTN_UNIT; i++)
-        attn_store(codes + attn_key_at(r, i), ATTN_KEY_LOW, 0);
+    gpu_store_row(gpu_at(&p.x, &at), p.x.nb[0], d, p.cache.data + at.i[2] * p.cache.nb[2],
+                  p.cache.nb[1], p.cache.ne[1] * ENGINE_ATTN_GROUP, slot, p.values, p.bfloat);
 }
 
 /* ---- Attention ---- */
