@@ -55,6 +55,18 @@ engine_gpu_convert_for_next(struct engine_gpu *gpu, const struct engine_tensor *
     return (struct engine_gpu_converted){columns_at(form, x->ne[0], scratch_), form->block_len};
 }
 
+int64_t engine_gpu_converted_bytes(const struct engine_tensor *x)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < QUANT_ACT_FORMS; i++) {
+        const struct quant_act_form *form = quant_act_forms[i];
+        if (!form->sum_len || x->ne[0] % form->block_len) continue;
+        const struct quant_act_parts parts = quant_act_parts(form, x->ne[0]);
+        if (parts.bytes > bytes) bytes = parts.bytes;
+    }
+    return (bytes * x->ne[1] + 63) / 64 * 64;
+}
+
 struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engine_gpu_lines x,
                                             int64_t k, const struct quant_act_form *form, char *to)
 {

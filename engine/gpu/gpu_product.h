@@ -26,6 +26,9 @@ struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engin
 struct engine_gpu_converted
 engine_gpu_convert_for_next(struct engine_gpu *gpu, const struct engine_tensor *x, char *scratch);
 
+/* Bytes of the columns of the rows of x, at most; a multiple of 64. */
+int64_t engine_gpu_converted_bytes(const struct engine_tensor *x);
+
 /* At most ENGINE_GPU_MAX_COLUMNS if by.per is not 0. out row c = the rows of w, or of the matrix of
  * it that `by` names, times column c. */
 void engine_gpu_multiply(struct engine_gpu *gpu, const struct engine_tensor *w,

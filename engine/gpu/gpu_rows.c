@@ -218,7 +218,8 @@ static int64_t attention_scratch(const struct engine_tensor *node)
     const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
     const int64_t sums = values_of(node) + 2;
     if (parts_of(node) == 1) return 0;
-    return q->ne[1] * q->ne[2] * chunks_of(node) * sums * (int64_t)sizeof(float);
+    return engine_gpu_converted_bytes(node) +
+           q->ne[1] * q->ne[2] * chunks_of(node) * sums * (int64_t)sizeof(float);
 }
 
 static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor *node,
@@ -248,7 +249,10 @@ static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor 
         .n_parts = (int32_t)parts_of(node),
         .n_chunks = (int32_t)chunks_of(node),
     };
-    if (arguments.n_parts > 1) arguments.sums = (float *)(void *)scratch;
+    if (arguments.n_parts > 1)
+        arguments.sums = (float *)(void *)(scratch + engine_gpu_converted_bytes(node));
+    if (arguments.n_parts > 1 && node->ne[0] % ENGINE_GPU_ATTENTION_THREADS == 0)
+        arguments.to = engine_gpu_convert_for_next(gpu, node, scratch);
     for (int64_t h = 0; p->max_alibi != 0.0f && h < q->ne[1]; h++)
         arguments.slope[h] = engine_alibi_slope(p->max_alibi, h, q->ne[1]);
     struct engine_gpu_grid grid = {
@@ -258,6 +262,8 @@ static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor 
     engine_gpu_launch(
         gpu, gpu->op[floats ? ENGINE_GPU_KERNEL_ATTENTION_FLOATS : ENGINE_GPU_KERNEL_ATTENTION],
         &grid, &arguments);
+    grid.x =
+        (uint32_t)((node->ne[0] + ENGINE_GPU_ATTENTION_THREADS - 1) / ENGINE_GPU_ATTENTION_THREADS);
     grid.y = (uint32_t)q->ne[2];
     grid.shared = 0;
     if (arguments.n_parts > 1)

@@ -182,8 +182,9 @@ struct engine_gpu_chains {
 /* engine_gpu_attention: attention over a cache of int16 groups, a query row for n_parts blocks.
  * Grid: x: heads, y: tokens * n_parts; ENGINE_GPU_ATTENTION_THREADS threads; shared memory: struct
  * engine_gpu_attention_memory. With several parts engine_gpu_attention_merge makes the result of
- * the sums of chunks; its grid: x: heads, y: tokens. engine_gpu_attention_floats and
- * engine_gpu_attention_floats_merge: over values of floats. */
+ * the sums of chunks, an element for each thread, and converts it; its grid: x: blocks for a row of
+ * out, y: tokens. engine_gpu_attention_floats and engine_gpu_attention_floats_merge: over values of
+ * floats. */
 struct engine_gpu_attention {
     struct engine_gpu_tensor out, q, k, v, ranges, tables, sinks, relative;
     int64_t n_slots;
@@ -193,6 +194,8 @@ struct engine_gpu_attention {
     float softcap; /* 0: off */
     int32_t n_parts, n_chunks; /* chunks of a table */
     float *sums;               /* [tokens][heads][n_chunks][2 + dv]; NULL: one part */
+    struct engine_gpu_converted
+        to; /* rows of a multiple of ENGINE_GPU_ATTENTION_THREADS elements */
     float slope[ENGINE_GPU_ATTENTION_SLOPES]; /* ALiBi's, of each head; all 0: off */
 };
 
