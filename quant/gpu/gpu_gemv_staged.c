@@ -136,7 +136,7 @@ QUANT_INLINE int stage_bytes(const struct staged *type)
 }
 
 /* What a block of threads multiplies. */
-struct work {
+struct rows_work {
     const uint8_t *w; /* its first row */
     struct quant_act a;
     uint32_t row_bytes;
@@ -150,14 +150,14 @@ struct unit {
     int first, b;
 };
 
-QUANT_INLINE struct unit unit_after(const struct work *t, struct unit u)
+QUANT_INLINE struct unit unit_after(const struct rows_work *t, struct unit u)
 {
     u.first += QUANT_GPU_STAGED_ROWS;
     return u.first < t->n_rows ? u : (struct unit){0, u.b + t->per_round};
 }
 
 /* The address of row r of a unit; past the last row: of that row. */
-QUANT_INLINE const uint8_t *row_at(const struct staged *type, const struct work *t, struct unit u,
+QUANT_INLINE const uint8_t *row_at(const struct staged *type, const struct rows_work *t, struct unit u,
                                    int r)
 {
     const int row = u.first + r < t->n_rows ? u.first + r : t->n_rows - 1;
@@ -170,7 +170,7 @@ QUANT_INLINE int offset_of(const struct staged *type, const uint8_t *row)
     return type->is_aligned ? 0 : (int)((uintptr_t)row & 15);
 }
 
-QUANT_INLINE int blocks_of(const struct staged *type, const struct work *t, struct unit u)
+QUANT_INLINE int blocks_of(const struct staged *type, const struct rows_work *t, struct unit u)
 {
     const int n_left = t->n_blocks - u.b;
     return n_left < blocks_of_step(type) ? n_left : blocks_of_step(type);
@@ -178,7 +178,7 @@ QUANT_INLINE int blocks_of(const struct staged *type, const struct work *t, stru
 
 /* Starts copying the rows of a unit to a stage, whose addresses modulo 16 are equal; nothing past
  * the last block. By all lanes of a warp. */
-QUANT_INLINE void start_copy(const struct staged *type, const struct work *t, struct unit u,
+QUANT_INLINE void start_copy(const struct staged *type, const struct rows_work *t, struct unit u,
                              uint8_t *stage)
 {
     enum { COPIES = 4, OF_WARP = 16 * GPU_WARP }; /* of a row; bytes at once */
@@ -212,7 +212,7 @@ QUANT_INLINE int sum_of_lanes(const int row[QUANT_GPU_STAGED_ROWS])
 }
 
 /* Computes the terms of a unit, whose bytes are in a stage. */
-QUANT_INLINE void multiply_unit(const struct staged *type, const struct work *t, struct unit u,
+QUANT_INLINE void multiply_unit(const struct staged *type, const struct rows_work *t, struct unit u,
                                 const uint8_t *stage, const struct column_part *column)
 {
     enum { ROWS = QUANT_GPU_STAGED_ROWS };
@@ -246,7 +246,7 @@ QUANT_INLINE void multiply_unit(const struct staged *type, const struct work *t,
 }
 
 /* The sum of row `gpu_lane()`: acc and its terms of a round. */
-QUANT_INLINE float add_terms(const struct work *t, int b_round, float acc)
+QUANT_INLINE float add_terms(const struct rows_work *t, int b_round, float acc)
 {
     const int n_left = t->n_blocks - b_round, n = n_left < t->per_round ? n_left : t->per_round;
     const float *terms = t->terms + gpu_lane() * (t->per_round + 1);
@@ -256,7 +256,7 @@ QUANT_INLINE float add_terms(const struct work *t, int b_round, float acc)
 
 /* All rounds, with one or two stages of this warp; returns the sum of row `gpu_lane()` in warp 0.
  */
-QUANT_INLINE float multiply_rows(const struct staged *type, const struct work *t, uint8_t *stage,
+QUANT_INLINE float multiply_rows(const struct staged *type, const struct rows_work *t, uint8_t *stage,
                                  uint8_t *other)
 {
     const int b_warp = gpu_warp() * blocks_of_step(type), block = gpu_lane() / type->lanes;
@@ -304,7 +304,7 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
                   n_left = rows.n_rows - first;
     const struct quant_gpu_factors of = quant_gpu_factors(p, rows.w, gpu_block_y());
     uint8_t *stages = gpu_shared(), *mine = stages + gpu_warp() * p->shape.stages * unit_bytes;
-    const struct work work = {
+    const struct rows_work work = {
         .w = of.w + first * p->row_bytes,
         .a = of.a,
         .row_bytes = (uint32_t)p->row_bytes,
