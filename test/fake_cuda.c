@@ -101,6 +101,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     *value = attribute == ENGINE_GPU_ATTRIBUTE_MAJOR   ? fake_cuda.major
              : attribute == ENGINE_GPU_ATTRIBUTE_UNITS ? 1
+             : attribute == ENGINE_GPU_ATTRIBUTE_CACHE ? 1 << 20
                                                        : 0;
     return device == 7 ? SUCCESS : INVALID_DEVICE;
 }

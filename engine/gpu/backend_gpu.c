@@ -4,7 +4,7 @@
 #include "engine/backend.h"
 #include "engine/cpu/cpu_plan.h"
 #include "engine/gpu/gpu_joins.h"
-#include "engine/gpu/gpu_op.h"
+#include "engine/gpu/gpu_product.h"
 #include "engine/plan.h"
 #include <stdlib.h>
 
@@ -77,7 +77,7 @@ static void start_all(const struct engine_plan *plan, const struct engine_segmen
             s += n;
             continue;
         }
-        gpu->next = s + 1 < end ? plan->steps[s + 1].node : NULL;
+        engine_gpu_follow(gpu, plan->steps + s + 1, end - s - 1);
         row->launch(gpu, plan->steps[s++].node, scratch);
     }
 }

@@ -23,6 +23,7 @@ static bool read_facts(const struct engine_gpu_driver *driver, int index, int *d
         driver->device_attribute(&facts->major, ENGINE_GPU_ATTRIBUTE_MAJOR, *device) == 0 &&
         driver->device_attribute(&facts->minor, ENGINE_GPU_ATTRIBUTE_MINOR, *device) == 0 &&
         driver->device_attribute(&facts->units, ENGINE_GPU_ATTRIBUTE_UNITS, *device) == 0 &&
+        driver->device_attribute(&facts->cache, ENGINE_GPU_ATTRIBUTE_CACHE, *device) == 0 &&
         driver->device_memory(&memory, *device) == 0;
     facts->memory = memory;
     return ok || base_fail(err, BASE_FAILED, "the driver does not describe GPU %d", index);

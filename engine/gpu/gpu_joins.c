@@ -3,6 +3,7 @@
  * memory of tensors again that no later step reads. */
 #include "engine/gpu/gpu_joins.h"
 #include "engine/gpu/gpu_arguments.h"
+#include "engine/gpu/gpu_product.h"
 #include "engine/ops.h"
 
 /* Bytes from the first to the last element. */
@@ -31,7 +32,7 @@ static int join_add_norm(struct engine_gpu *gpu, const struct engine_step *steps
     if (engine_tensor_rows(norm) > 1 &&
         (overlaps(norm, add->src[0]) || overlaps(norm, add->src[1])))
         return 0;
-    gpu->next = n > 2 ? steps[2].node : NULL;
+    engine_gpu_follow(gpu, steps + 2, n - 2);
     engine_gpu_start_norm(gpu, norm, add, scratch);
     return 2;
 }
@@ -207,7 +208,9 @@ static int join_chains(struct engine_gpu *gpu, const struct engine_step *steps, 
         if (!has_rows(&s.arguments.chain[c])) return 0;
         rows += (uint32_t)s.arguments.chain[c].n_rows;
     }
-    const struct engine_gpu_grid grid = {rows, 1, 32, 2 * ENGINE_GPU_CHAIN_SIZE * sizeof(float)};
+    struct engine_gpu_grid grid = {rows, 1, 32, 2 * ENGINE_GPU_CHAIN_SIZE * sizeof(float)};
+    engine_gpu_follow(gpu, steps + done, n - done);
+    s.arguments.ahead = engine_gpu_load_ahead(gpu, &grid);
     engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_CHAINS], &grid, &s.arguments);
     return done;
 }

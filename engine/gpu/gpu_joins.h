@@ -7,7 +7,7 @@
 #include "engine/plan.h"
 
 /* Starts a kernel that computes the first of n steps, and some after it; returns how many, or 0 if
- * there is none. Sets gpu->next. */
+ * there is none. */
 int engine_gpu_join(struct engine_gpu *gpu, const struct engine_step *steps, int n, char *scratch);
 
 /* The arguments of a norm, without `add` and the conversion. */

@@ -4,6 +4,7 @@
 #include "engine/graph_internal.h"
 #include "engine/op_sources.h"
 #include "engine/ops.h"
+#include "engine/plan.h"
 
 static bool is_matrix(const struct engine_tensor *t)
 {
@@ -42,11 +43,47 @@ static struct quant_gpu_columns columns_at(const struct quant_act_form *form, in
     return (struct quant_gpu_columns){quant_act_at(&parts, to), parts.bytes};
 }
 
+/* Returns the weights of a product from byte `gpu->ahead` on, at most `most` bytes of one matrix.
+ */
+static struct engine_gpu_ahead weights_ahead(struct engine_gpu *gpu,
+                                             const struct engine_tensor *node, int64_t most)
+{
+    const struct engine_product p = engine_product_of(node);
+    int64_t skip = gpu->ahead;
+    for (int i = 0; i < p.n_w; i++) {
+        const int64_t bytes = p.w[i]->nb[1] * p.w[i]->ne[1], left = bytes - skip;
+        if (left > 0) {
+            const int64_t n = left < most ? left : most;
+            gpu->ahead += n;
+            return (struct engine_gpu_ahead){p.w[i]->data + skip, n, 0};
+        }
+        skip -= bytes;
+    }
+    return (struct engine_gpu_ahead){.bytes = 0};
+}
+
+struct engine_gpu_ahead engine_gpu_load_ahead(struct engine_gpu *gpu, struct engine_gpu_grid *grid)
+{
+    enum { STEPS = 8, COLUMNS = 4 };
+    struct engine_gpu_ahead out = {.bytes = 0};
+    int i = 0;
+    while (i < gpu->n_rest && i < STEPS && gpu->rest[i].node->op != &engine_op_mul_mat) i++;
+    if (i == gpu->n_rest || i == STEPS || grid->y > 1) return out;
+    const struct engine_tensor *node = gpu->rest[i].node;
+    if (!supports(node) || engine_product_of(node).x->ne[1] > COLUMNS) return out;
+    if (gpu->ahead_of != node) gpu->ahead = 0;
+    gpu->ahead_of = node;
+    out = weights_ahead(gpu, node, gpu->facts.cache / 4);
+    out.first_block = grid->x;
+    grid->x += (uint32_t)((out.bytes + ENGINE_GPU_AHEAD_BYTES - 1) / ENGINE_GPU_AHEAD_BYTES);
+    return out;
+}
+
 struct engine_gpu_converted
 engine_gpu_convert_for_next(struct engine_gpu *gpu, const struct engine_tensor *x, char *scratch_)
 {
     const struct engine_gpu_converted none = {.block = 0};
-    const struct engine_tensor *next = gpu->next;
+    const struct engine_tensor *next = gpu->n_rest > 0 ? gpu->rest->node : NULL;
     if (!next || next->op != &engine_op_mul_mat || !supports(next)) return none;
     const struct engine_product p = engine_product_of(next);
     const struct quant_act_form *form = p.w[0]->type->act;

@@ -20,6 +20,18 @@ struct engine_gpu_lines {
 struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engine_gpu_lines x,
                                             int64_t k, const struct quant_act_form *form, char *to);
 
+/* States the steps after the one that is started. */
+static inline void engine_gpu_follow(struct engine_gpu *gpu, const struct engine_step *steps, int n)
+{
+    gpu->rest = steps;
+    gpu->n_rest = n;
+}
+
+/* Weights of the next product that are to be loaded by more blocks of a grid, which it adds; those
+ * that kernels before it load are not loaded again. None before products with several columns, and
+ * with a grid of several rows. */
+struct engine_gpu_ahead engine_gpu_load_ahead(struct engine_gpu *gpu, struct engine_gpu_grid *grid);
+
 /* If the node that is started next multiplies the rows of x, converted to blocks of 32 or 256,
  * returns their columns, in scratch: who computes x converts it, too, and that node does not.
  * Otherwise none. */

@@ -27,7 +27,9 @@ static void start_map(struct engine_gpu *gpu, const struct engine_tensor *node,
                       is_alike(node, node->src[0]) && is_alike(node, node->src[1]);
     if (arguments.plain && node->ne[0] % ENGINE_GPU_THREADS == 0)
         arguments.to = engine_gpu_convert_for_next(gpu, node, scratch);
-    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_MAP, engine_gpu_map_blocks(&arguments.out), &arguments);
+    struct engine_gpu_grid grid = {engine_gpu_map_blocks(&arguments.out), 1, ENGINE_GPU_THREADS, 0};
+    arguments.ahead = engine_gpu_load_ahead(gpu, &grid);
+    engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_MAP], &grid, &arguments);
 }
 
 /* Defines the row of an op with the members of its arguments. */
@@ -103,11 +105,11 @@ void engine_gpu_start_norm(struct engine_gpu *gpu, const struct engine_tensor *n
 {
     struct engine_gpu_norm arguments = engine_gpu_norm_of(node);
     for (int i = 0; add && i < 2; i++) arguments.add[i] = engine_gpu_tensor_of(add->src[i]);
-    const struct engine_gpu_grid grid = {(uint32_t)engine_tensor_rows(node), 1,
-                                         ENGINE_GPU_LONG_THREADS,
-                                         sizeof(struct engine_gpu_norm_memory)};
+    struct engine_gpu_grid grid = {(uint32_t)engine_tensor_rows(node), 1, ENGINE_GPU_LONG_THREADS,
+                                   sizeof(struct engine_gpu_norm_memory)};
     if (node->ne[0] >= ENGINE_GPU_LONG_ROW) {
         arguments.to = engine_gpu_convert_for_next(gpu, node, scratch);
+        arguments.ahead = engine_gpu_load_ahead(gpu, &grid);
         engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_NORM_LONG], &grid, &arguments);
         return;
     }
@@ -266,11 +268,12 @@ static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor 
         (uint32_t)((node->ne[0] + ENGINE_GPU_ATTENTION_THREADS - 1) / ENGINE_GPU_ATTENTION_THREADS);
     grid.y = (uint32_t)q->ne[2];
     grid.shared = 0;
-    if (arguments.n_parts > 1)
-        engine_gpu_launch(gpu,
-                          gpu->op[floats ? ENGINE_GPU_KERNEL_ATTENTION_FLOATS_MERGE
-                                         : ENGINE_GPU_KERNEL_ATTENTION_MERGE],
-                          &grid, &arguments);
+    if (arguments.n_parts == 1) return;
+    arguments.ahead = engine_gpu_load_ahead(gpu, &grid);
+    engine_gpu_launch(gpu,
+                      gpu->op[floats ? ENGINE_GPU_KERNEL_ATTENTION_FLOATS_MERGE
+                                     : ENGINE_GPU_KERNEL_ATTENTION_MERGE],
+                      &grid, &arguments);
 }
 
 const struct engine_gpu_op engine_gpu_op_attention = {.op = &engine_op_attention,

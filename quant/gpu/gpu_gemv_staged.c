@@ -157,8 +157,8 @@ QUANT_INLINE struct unit unit_after(const struct rows_work *t, struct unit u)
 }
 
 /* The address of row r of a unit; past the last row: of that row. */
-QUANT_INLINE const uint8_t *row_at(const struct staged *type, const struct rows_work *t, struct unit u,
-                                   int r)
+QUANT_INLINE const uint8_t *row_at(const struct staged *type, const struct rows_work *t,
+                                   struct unit u, int r)
 {
     const int row = u.first + r < t->n_rows ? u.first + r : t->n_rows - 1;
     return t->w + (uint64_t)(uint32_t)row * t->row_bytes + (int64_t)u.b * type->block_bytes;
@@ -256,8 +256,8 @@ QUANT_INLINE float add_terms(const struct rows_work *t, int b_round, float acc)
 
 /* All rounds, with one or two stages of this warp; returns the sum of row `gpu_lane()` in warp 0.
  */
-QUANT_INLINE float multiply_rows(const struct staged *type, const struct rows_work *t, uint8_t *stage,
-                                 uint8_t *other)
+QUANT_INLINE float multiply_rows(const struct staged *type, const struct rows_work *t,
+                                 uint8_t *stage, uint8_t *other)
 {
     const int b_warp = gpu_warp() * blocks_of_step(type), block = gpu_lane() / type->lanes;
     struct unit next = {0, b_warp}; /* whose copy is started next */

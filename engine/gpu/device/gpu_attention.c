@@ -396,6 +396,7 @@ QUANT_INLINE void attend(const struct engine_gpu_attention *p, bool floats)
 /* An element of a row of results for each thread. */
 QUANT_INLINE void merge_chunks(const struct engine_gpu_attention *p, bool floats)
 {
+    if (gpu_loads_ahead(&p->ahead, ENGINE_GPU_ATTENTION_THREADS)) return;
     const int64_t n = p->out.ne[0], dv = n / p->q.ne[1], token = gpu_block_y();
     const int64_t first = (int64_t)gpu_block() * ENGINE_GPU_ATTENTION_THREADS,
                   i = first + gpu_thread();

@@ -68,6 +68,7 @@ QUANT_INLINE void compute(const struct engine_gpu_chain *c, int64_t row)
 
 GPU_KERNEL(engine_gpu_chains, engine_gpu_chains)
 {
+    if (gpu_loads_ahead(&p.ahead, GPU_WARP)) return;
     const int64_t row = gpu_block(), second = p.chain[0].n_rows, third = second + p.chain[1].n_rows;
     if (row < second)
         compute(&p.chain[0], row);

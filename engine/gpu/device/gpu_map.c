@@ -84,6 +84,7 @@ QUANT_INLINE void convert(const struct engine_gpu_map *p, int64_t first)
 
 GPU_KERNEL(engine_gpu_map, engine_gpu_map)
 {
+    if (gpu_loads_ahead(&p.ahead, ENGINE_GPU_THREADS)) return;
     const int64_t n = gpu_thread_of_grid();
     if (n >= p.out.ne[0] * engine_gpu_rows(&p.out)) return;
     struct engine_gpu_index at = {{n, 0, 0, 0}};

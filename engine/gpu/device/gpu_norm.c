@@ -79,6 +79,7 @@ GPU_KERNEL(engine_gpu_norm, engine_gpu_norm)
 
 GPU_KERNEL(engine_gpu_norm_long, engine_gpu_norm)
 {
+    if (gpu_loads_ahead(&p.ahead, ENGINE_GPU_LONG_THREADS)) return;
     const int64_t n = p.out.ne[0];
     const struct engine_gpu_index at = gpu_index(&p.out, gpu_block() * n);
     const char *x = gpu_at(&p.a, &at);

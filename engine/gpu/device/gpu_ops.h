@@ -23,6 +23,15 @@ struct engine_gpu_tensor {
     int64_t ne[4], nb[4];
 };
 
+/* Weights of a product that follows, which further blocks, from first_block on, load into the GPU's
+ * cache: its memory is idle while a kernel with few blocks runs. */
+enum { ENGINE_GPU_AHEAD_BYTES = 32 << 10 /* of a block */ };
+struct engine_gpu_ahead {
+    const char *at;
+    int64_t bytes; /* 0: none */
+    int64_t first_block;
+};
+
 /* Rows that are converted to columns, in blocks of 32 or 256. */
 struct engine_gpu_converted {
     struct quant_gpu_columns columns;
@@ -56,6 +65,7 @@ struct engine_gpu_map {
     float x, y;
     bool plain;                     /* out, a and b (if any) have the same shape and no gaps */
     struct engine_gpu_converted to; /* plain rows of a multiple of ENGINE_GPU_THREADS elements */
+    struct engine_gpu_ahead ahead;
 };
 
 /* engine_gpu_set_rows: copies row r of a[..][T][E] to row ids[r] of the table of floats, if it has
@@ -76,6 +86,7 @@ struct engine_gpu_norm {
     enum engine_gpu_norm_kind kind;
     float eps;
     struct engine_gpu_converted to;
+    struct engine_gpu_ahead ahead; /* of engine_gpu_norm_long */
 };
 enum {
     ENGINE_GPU_LONG_ROW = 1024, /* elements, from which on a row has a block */
@@ -176,6 +187,7 @@ struct engine_gpu_chain {
     bool normal, values, bfloat;
 };
 struct engine_gpu_chains {
+    struct engine_gpu_ahead ahead;
     struct engine_gpu_chain chain[ENGINE_GPU_CHAINS];
 };
 
@@ -194,8 +206,9 @@ struct engine_gpu_attention {
     float softcap; /* 0: off */
     int32_t n_parts, n_chunks; /* chunks of a table */
     float *sums;               /* [tokens][heads][n_chunks][2 + dv]; NULL: one part */
-    struct engine_gpu_converted
-        to; /* rows of a multiple of ENGINE_GPU_ATTENTION_THREADS elements */
+    /* Of merges, of rows of a multiple of ENGINE_GPU_ATTENTION_THREADS elements. */
+    struct engine_gpu_converted to;
+    struct engine_gpu_ahead ahead;
     float slope[ENGINE_GPU_ATTENTION_SLOPES]; /* ALiBi's, of each head; all 0: off */
 };
 
