@@ -189,6 +189,11 @@ void gpu_copy16(void *shared, const void *from)
     c->copy[c->n++].group = c->n_groups;
 }
 
+void gpu_prefetch(const void *at)
+{
+    (void)*(const volatile char *)at;
+}
+
 void gpu_copies_end(void)
 {
     emulator.copies[emulator.thread].n_groups++;

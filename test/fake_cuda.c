@@ -62,9 +62,13 @@ static int release(void *handle_)
 
 /* ---- The device ---- */
 
+static bool
+    is_logging; /* FAKE_CUDA_LOG is there: writes name, blocks and threads of kernels to stderr */
+
 int cuInit(unsigned flags)
 {
     const char *memory = getenv("FAKE_CUDA_MEMORY");
+    is_logging = getenv("FAKE_CUDA_LOG");
     if (memory) fake_cuda.memory = strtoull(memory, NULL, 10);
     return flags ? INVALID_VALUE : SUCCESS;
 }
@@ -97,6 +101,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     *value = attribute == ENGINE_GPU_ATTRIBUTE_MAJOR   ? fake_cuda.major
              : attribute == ENGINE_GPU_ATTRIBUTE_UNITS ? 1
+             : attribute == ENGINE_GPU_ATTRIBUTE_CACHE ? 1 << 20
                                                        : 0;
     return device == 7 ? SUCCESS : INVALID_DEVICE;
 }
@@ -362,9 +367,20 @@ static struct graph {
     struct launch launch[MAX_LAUNCHES];
 } * collecting;
 
+static void log_launch(const struct launch *launch)
+{
+    void *kernel;
+    Dl_info info;
+    memcpy(&kernel, &launch->kernel, sizeof kernel);
+    if (is_logging && dladdr(kernel, &info) && info.dli_sname)
+        fprintf(stderr, "%s %u x %u blocks of %u threads\n", info.dli_sname, launch->grid.x,
+                launch->grid.y, launch->grid.threads);
+}
+
 /* With accessible memory. */
 static int run_launch(const struct launch *launch)
 {
+    log_launch(launch);
     if (++fake_cuda.launches == fake_cuda.fail_launch) return LAUNCH_FAILED;
     return emulator_run(launch->kernel, launch->arguments, &launch->grid, fake_cuda.seed++)
                ? SUCCESS

@@ -24,6 +24,18 @@ static void launch(const char *what, const char *of, const void *arguments,
     if (!emulator_run(kernel, arguments, grid, seed)) fail_msg("%s: threads diverge", name);
 }
 
+/* The shape for n_rows rows, or one as for more of them, with one stage or two. */
+static struct quant_gpu_gemv_shape any_shape(struct bed *bed, const struct quant_type *type,
+                                             int64_t k, int n_rows)
+{
+    struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(type, k, n_rows);
+    if (!quant_gpu_lanes(type->id) || support_random_below(&bed->rng, 2)) return shape;
+    shape.rows = QUANT_GPU_STAGED_ROWS * (1 + (int)support_random_below(&bed->rng, 8));
+    shape.stages = 1 + (int)support_random_below(&bed->rng, 2);
+    shape.shared = quant_gpu_staged_bytes(type, &shape);
+    return shape;
+}
+
 /* Compares rows of a type with two columns. */
 static void check_gemv(struct bed *bed, const struct quant_type *type, int64_t k, int n_rows)
 {
@@ -34,15 +46,17 @@ static void check_gemv(struct bed *bed, const struct quant_type *type, int64_t k
     for (int r = 0; r < n_rows; r++)
         expected[r] = type->dot(k, w + row_bytes * (size_t)r, &bed->column.act);
     float *out = bed_canary_place(&bed->out, (size_t)n_rows * 4);
-    const struct quant_gpu_gemv gemv = {.k = k,
+    const struct quant_gpu_gemv_shape shape = any_shape(bed, type, k, n_rows);
+    const struct quant_gpu_gemv gemv = {.shape = shape,
+                                        .k = k,
                                         .n_rows = n_rows,
                                         .row_bytes = (int64_t)row_bytes,
                                         .w = w,
                                         .a.first = bed->column.act,
                                         .out = out};
-    const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(type, k, n_rows);
     launch("gemv", type->name, &gemv,
-           &(struct emulator_grid){shape.blocks, 1, shape.threads, shape.shared},
+           &(struct emulator_grid){quant_gpu_gemv_blocks(&shape, n_rows), 1,
+                                   32 * (uint32_t)shape.warps, shape.shared},
            support_random(&bed->rng));
     const int wrong = bed_float_mismatches(n_rows, out, expected) +
                       bed_canary_mismatches(&bed->out, (size_t)n_rows * 4);
@@ -143,7 +157,9 @@ static void check_matrices(struct bed *bed, const struct quant_type *type, bool 
         expected[i / N_ROWS][i % N_ROWS] =
             m < 0 ? NAN : type->dot(k, w + row_bytes * (size_t)row, &bed->column.act);
     }
-    const struct quant_gpu_gemv gemv = {.k = k,
+    const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(type, k, N_ROWS);
+    const struct quant_gpu_gemv gemv = {.shape = shape,
+                                        .k = k,
                                         .n_rows = N_ROWS,
                                         .row_bytes = (int64_t)row_bytes,
                                         .out_stride = N_ROWS,
@@ -156,9 +172,9 @@ static void check_matrices(struct bed *bed, const struct quant_type *type, bool 
                                                .n = MATRICES,
                                                .bytes = N_ROWS * (int64_t)row_bytes,
                                                .repeat = PER}};
-    const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(type, k, N_ROWS);
     launch("gemv", type->name, &gemv,
-           &(struct emulator_grid){shape.blocks, RESULTS, shape.threads, shape.shared},
+           &(struct emulator_grid){quant_gpu_gemv_blocks(&shape, N_ROWS), RESULTS,
+                                   32 * (uint32_t)shape.warps, shape.shared},
            support_random(&bed->rng));
     const int wrong = bed_float_mismatches(RESULTS * N_ROWS, out, expected[0]) +
                       bed_canary_mismatches(&bed->out, sizeof expected);

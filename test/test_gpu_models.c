@@ -299,12 +299,88 @@ static void experts_may_remain_on_the_processor(void **state)
     assert_int_equal(weights_there(&dense, true), weights_there(&dense, false));
 }
 
+/* A model whose rows are long enough for all kernels that compute several nodes. */
+static struct support_model wide_model(const char *arch, enum quant_id type, bool biases,
+                                       uint32_t n_layer)
+{
+    struct support_model m = support_model_default(arch);
+    m.n_embd = 1024;
+    m.n_head = 4;
+    m.n_head_kv = 2;
+    m.head_dim = 64;
+    m.n_ff = 512;
+    m.n_layer = n_layer;
+    m.with = NULL;
+    m.biases = biases;
+    m.type = quant_type_by_id(type);
+    return m;
+}
+
+static void nodes_that_one_kernel_computes_give_the_same_bytes(void **state)
+{
+    static const struct {
+        const char *arch;
+        enum quant_id type;
+        bool biases;
+    } rows[] = {{"llama", QUANT_Q4_K, false},  {"llama", QUANT_Q8_0, true},
+                {"qwen2", QUANT_Q6_K, true},   {"qwen3", QUANT_Q4_0, false},
+                {"gemma3", QUANT_Q4_K, false}, {"olmo2", QUANT_Q5_K, false},
+                {"phi2", QUANT_Q4_K, true},    {"llama", QUANT_F16, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct support_model m = wide_model(rows[i].arch, rows[i].type, rows[i].biases, 2);
+        for (uint64_t n = 2; n <= 40; n += 38) {
+            struct base_error err = BASE_ERROR_INIT;
+            if (!same(&m, m.arch, ALL, NULL, n, &err)) fail_msg("%s: %s", m.arch, err.text);
+        }
+    }
+}
+
+/* The kernels of a token of a model with a context of several chunks of keys. */
+static int kernels_of_a_token(const struct support_model *m)
+{
+    static float memory[MAX_FLOATS];
+    struct rows rows = {.at = memory};
+    struct base_error err = BASE_ERROR_INIT;
+    struct opened o;
+    if (!open_model(&o, m, ALL, NULL, 1024, &err) || !eval(&o, 0, 3, &rows, &err))
+        fail_msg("%s: %s", m->arch, err.text);
+    rows.n = 0;
+    const int before = fake_cuda.launches;
+    if (!eval(&o, 0, 1, &rows, &err)) fail_msg("%s: %s", m->arch, err.text);
+    const int n = fake_cuda.launches - before;
+    close_model(&o);
+    return n;
+}
+
+static void a_layer_of_a_token_has_few_kernels(void **state)
+{
+    static const struct {
+        const char *arch;
+        bool biases;
+        int kernels;
+    } rows[] = {{"llama", false, 10}, {"qwen2", true, 11}, {"qwen3", false, 11}};
+    (void)state;
+    for (size_t i = 0; !library() && i < sizeof rows / sizeof *rows; i++) {
+        int n[2];
+        for (uint32_t k = 0; k < 2; k++) {
+            const struct support_model m =
+                wide_model(rows[i].arch, QUANT_Q4_K, rows[i].biases, 1 + k);
+            n[k] = kernels_of_a_token(&m);
+        }
+        if (n[1] - n[0] != rows[i].kernels)
+            fail_msg("%s: %d kernels of a layer", rows[i].arch, n[1] - n[0]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_of_every_architecture_give_the_same_bytes),
         cmocka_unit_test(types_of_weights_and_caches_give_the_same_bytes),
         cmocka_unit_test(networks_in_two_places_give_the_same_bytes),
+        cmocka_unit_test(nodes_that_one_kernel_computes_give_the_same_bytes),
+        cmocka_unit_test(a_layer_of_a_token_has_few_kernels),
         cmocka_unit_test(a_cache_of_another_type_cannot_be_on_a_gpu),
         cmocka_unit_test(experts_may_remain_on_the_processor),
         cmocka_unit_test(rows_of_n_grams_are_copied_and_not_their_table),

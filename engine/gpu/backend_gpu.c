@@ -3,7 +3,8 @@
 #include "base/interrupt.h"
 #include "engine/backend.h"
 #include "engine/cpu/cpu_plan.h"
-#include "engine/gpu/gpu_op.h"
+#include "engine/gpu/gpu_joins.h"
+#include "engine/gpu/gpu_product.h"
 #include "engine/plan.h"
 #include <stdlib.h>
 
@@ -68,10 +69,16 @@ static void start_all(const struct engine_plan *plan, const struct engine_segmen
 {
     struct engine_gpu *gpu = segment->place->device;
     const int end = segment->first_step + segment->n_steps;
-    for (int s = segment->first_step; s < end; s++) {
+    char *scratch = plan->memory[segment->place->index].scratch;
+    for (int s = segment->first_step; s < end;) {
         const struct engine_gpu_op *row = plan->steps[s].row;
-        gpu->next = s + 1 < end ? plan->steps[s + 1].node : NULL;
-        row->launch(gpu, plan->steps[s].node, plan->memory[segment->place->index].scratch);
+        const int n = engine_gpu_join(gpu, plan->steps + s, end - s, scratch);
+        if (n > 0) {
+            s += n;
+            continue;
+        }
+        engine_gpu_follow(gpu, plan->steps + s + 1, end - s - 1);
+        row->launch(gpu, plan->steps[s++].node, scratch);
     }
 }
 

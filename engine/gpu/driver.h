@@ -52,6 +52,7 @@
 
 enum {
     ENGINE_GPU_ATTRIBUTE_UNITS = 16,
+    ENGINE_GPU_ATTRIBUTE_CACHE = 38,
     ENGINE_GPU_ATTRIBUTE_MAJOR = 75,
     ENGINE_GPU_ATTRIBUTE_MINOR = 76,
     ENGINE_GPU_KERNEL_SHARED = 8, /* bytes of shared memory of a block, at most */

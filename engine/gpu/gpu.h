@@ -33,6 +33,7 @@ struct engine_gpu_facts {
     char name[128];
     int major, minor; /* compute capability */
     int units;        /* multiprocessors, which run blocks at the same time */
+    int cache;        /* bytes of the cache that they share */
     int driver;       /* version of CUDA that the driver supports: 1000 * major + 10 * minor */
     uint64_t memory;  /* bytes */
     uint64_t free;    /* bytes that no process has */

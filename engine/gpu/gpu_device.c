@@ -23,6 +23,7 @@ static bool read_facts(const struct engine_gpu_driver *driver, int index, int *d
         driver->device_attribute(&facts->major, ENGINE_GPU_ATTRIBUTE_MAJOR, *device) == 0 &&
         driver->device_attribute(&facts->minor, ENGINE_GPU_ATTRIBUTE_MINOR, *device) == 0 &&
         driver->device_attribute(&facts->units, ENGINE_GPU_ATTRIBUTE_UNITS, *device) == 0 &&
+        driver->device_attribute(&facts->cache, ENGINE_GPU_ATTRIBUTE_CACHE, *device) == 0 &&
         driver->device_memory(&memory, *device) == 0;
     facts->memory = memory;
     return ok || base_fail(err, BASE_FAILED, "the driver does not describe GPU %d", index);
@@ -70,15 +71,22 @@ static bool take_quant_kernel(struct engine_gpu *gpu, const char *kernel, const 
     return take_kernel(gpu, name, out, err);
 }
 
-/* Its blocks have more shared memory than those that state nothing. */
-static bool take_tile(struct engine_gpu *gpu, const struct quant_type *type, struct base_error *err)
+/* States that blocks of a kernel have more shared memory than others. */
+static bool set_shared(struct engine_gpu *gpu, void *kernel, uint32_t bytes, struct base_error *err)
 {
-    void **kernel = &gpu->tile[type->id];
-    return take_quant_kernel(gpu, "tile", type->name, kernel, err) &&
-           engine_gpu_check(&gpu->driver,
-                            gpu->driver.kernel_set(*kernel, ENGINE_GPU_KERNEL_SHARED,
-                                                   (int)quant_gpu_tile_bytes(type)),
+    return engine_gpu_check(&gpu->driver,
+                            gpu->driver.kernel_set(kernel, ENGINE_GPU_KERNEL_SHARED, (int)bytes),
                             "cuFuncSetAttribute", err);
+}
+
+/* The kernels of types whose rows are copied to shared memory. */
+static bool take_staged(struct engine_gpu *gpu, const struct quant_type *type,
+                        struct base_error *err)
+{
+    void **tile = &gpu->tile[type->id];
+    return take_quant_kernel(gpu, "tile", type->name, tile, err) &&
+           set_shared(gpu, *tile, quant_gpu_tile_bytes(type), err) &&
+           set_shared(gpu, gpu->gemv[type->id], QUANT_GPU_STAGED_BYTES, err);
 }
 
 static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
@@ -95,6 +103,7 @@ static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
         [ENGINE_GPU_KERNEL_EXPERT_SUM] = "engine_gpu_expert_sum",
         [ENGINE_GPU_KERNEL_ROPE] = "engine_gpu_rope",
         [ENGINE_GPU_KERNEL_SET_KV] = "engine_gpu_set_kv",
+        [ENGINE_GPU_KERNEL_CHAINS] = "engine_gpu_chains",
         [ENGINE_GPU_KERNEL_ATTENTION] = "engine_gpu_attention",
         [ENGINE_GPU_KERNEL_ATTENTION_MERGE] = "engine_gpu_attention_merge",
         [ENGINE_GPU_KERNEL_ATTENTION_FLOATS] = "engine_gpu_attention_floats",
@@ -118,7 +127,7 @@ static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
     for (uint32_t id = 0; ok && id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (type && type->act) ok = take_quant_kernel(gpu, "gemv", type->name, &gpu->gemv[id], err);
-        if (ok && type && quant_gpu_lanes(type->id)) ok = take_tile(gpu, type, err);
+        if (ok && type && quant_gpu_lanes(type->id)) ok = take_staged(gpu, type, err);
     }
     for (int i = 0; ok && i < QUANT_ACT_FORMS; i++) {
         const struct quant_act_form *form = quant_act_forms[i];

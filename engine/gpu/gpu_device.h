@@ -22,6 +22,7 @@ enum engine_gpu_kernel {
     ENGINE_GPU_KERNEL_EXPERT_SUM,
     ENGINE_GPU_KERNEL_ROPE,
     ENGINE_GPU_KERNEL_SET_KV,
+    ENGINE_GPU_KERNEL_CHAINS,
     ENGINE_GPU_KERNEL_ATTENTION,
     ENGINE_GPU_KERNEL_ATTENTION_MERGE,
     ENGINE_GPU_KERNEL_ATTENTION_FLOATS,
@@ -41,6 +42,8 @@ enum engine_gpu_kernel {
     ENGINE_GPU_KERNELS
 };
 
+struct engine_step;
+
 struct engine_gpu {
     struct engine_gpu_driver driver;
     struct engine_gpu_facts facts;
@@ -50,9 +53,14 @@ struct engine_gpu {
     void *tile[QUANT_ID_COUNT]; /* NULL: the type has none */
     void *quantize[QUANT_ACT_FORMS];
     void *op[ENGINE_GPU_KERNELS];
-    struct base_error failure;             /* the first */
-    const struct engine_tensor *next;      /* the node that is started after this one; NULL: none */
-    const struct engine_tensor *converted; /* whose columns are in scratch, for `next`; or NULL */
+    struct base_error failure;      /* the first */
+    const struct engine_step *rest; /* the steps after the one that is started */
+    int n_rest;
+    const struct engine_tensor *converted; /* whose columns are in scratch, for the next step; or
+                                              NULL */
+    /* A product, and how many bytes of its weights kernels before it load (gpu_product.h). */
+    const struct engine_tensor *ahead_of;
+    int64_t ahead;
 };
 
 struct engine_gpu_grid {

@@ -4,6 +4,7 @@
 #include "engine/graph_internal.h"
 #include "engine/op_sources.h"
 #include "engine/ops.h"
+#include "engine/plan.h"
 
 static bool is_matrix(const struct engine_tensor *t)
 {
@@ -42,17 +43,65 @@ static struct quant_gpu_columns columns_at(const struct quant_act_form *form, in
     return (struct quant_gpu_columns){quant_act_at(&parts, to), parts.bytes};
 }
 
-void engine_gpu_convert_for_next(struct engine_gpu *gpu, const struct engine_tensor *x,
-                                 char *scratch_, struct quant_gpu_columns *columns, int *block)
+/* Returns the weights of a product from byte `gpu->ahead` on, at most `most` bytes of one matrix.
+ */
+static struct engine_gpu_ahead weights_ahead(struct engine_gpu *gpu,
+                                             const struct engine_tensor *node, int64_t most)
 {
-    const struct engine_tensor *next = gpu->next;
-    if (!next || next->op != &engine_op_mul_mat || !supports(next)) return;
+    const struct engine_product p = engine_product_of(node);
+    int64_t skip = gpu->ahead;
+    for (int i = 0; i < p.n_w; i++) {
+        const int64_t bytes = p.w[i]->nb[1] * p.w[i]->ne[1], left = bytes - skip;
+        if (left > 0) {
+            const int64_t n = left < most ? left : most;
+            gpu->ahead += n;
+            return (struct engine_gpu_ahead){p.w[i]->data + skip, n, 0};
+        }
+        skip -= bytes;
+    }
+    return (struct engine_gpu_ahead){.bytes = 0};
+}
+
+struct engine_gpu_ahead engine_gpu_load_ahead(struct engine_gpu *gpu, struct engine_gpu_grid *grid)
+{
+    enum { STEPS = 8, COLUMNS = 4 };
+    struct engine_gpu_ahead out = {.bytes = 0};
+    int i = 0;
+    while (i < gpu->n_rest && i < STEPS && gpu->rest[i].node->op != &engine_op_mul_mat) i++;
+    if (i == gpu->n_rest || i == STEPS || grid->y > 1) return out;
+    const struct engine_tensor *node = gpu->rest[i].node;
+    if (!supports(node) || engine_product_of(node).x->ne[1] > COLUMNS) return out;
+    if (gpu->ahead_of != node) gpu->ahead = 0;
+    gpu->ahead_of = node;
+    out = weights_ahead(gpu, node, gpu->facts.cache / 4);
+    out.first_block = grid->x;
+    grid->x += (uint32_t)((out.bytes + ENGINE_GPU_AHEAD_BYTES - 1) / ENGINE_GPU_AHEAD_BYTES);
+    return out;
+}
+
+struct engine_gpu_converted
+engine_gpu_convert_for_next(struct engine_gpu *gpu, const struct engine_tensor *x, char *scratch_)
+{
+    const struct engine_gpu_converted none = {.block = 0};
+    const struct engine_tensor *next = gpu->n_rest > 0 ? gpu->rest->node : NULL;
+    if (!next || next->op != &engine_op_mul_mat || !supports(next)) return none;
     const struct engine_product p = engine_product_of(next);
     const struct quant_act_form *form = p.w[0]->type->act;
-    if (p.x != x || !form->sum_len) return; /* not in blocks */
-    *columns = columns_at(form, x->ne[0], scratch_);
-    *block = form->block_len;
+    if (p.x != x || !form->sum_len) return none; /* not in blocks */
     gpu->converted = x;
+    return (struct engine_gpu_converted){columns_at(form, x->ne[0], scratch_), form->block_len};
+}
+
+int64_t engine_gpu_converted_bytes(const struct engine_tensor *x)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < QUANT_ACT_FORMS; i++) {
+        const struct quant_act_form *form = quant_act_forms[i];
+        if (!form->sum_len || x->ne[0] % form->block_len) continue;
+        const struct quant_act_parts parts = quant_act_parts(form, x->ne[0]);
+        if (parts.bytes > bytes) bytes = parts.bytes;
+    }
+    return (bytes * x->ne[1] + 63) / 64 * 64;
 }
 
 struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engine_gpu_lines x,
@@ -89,14 +138,19 @@ static struct quant_gpu_gemv gemv_of(const struct engine_tensor *w,
     };
 }
 
-/* Starts a product with the rows of w, and with those of `blocks` more blocks of the grid. */
-static void start_gemv(struct engine_gpu *gpu, const struct engine_tensor *w, uint32_t blocks,
-                       int64_t n_columns, struct quant_gpu_gemv *arguments)
+/* Starts a product, of a shape, with the rows of w and those that arguments->more has. */
+static void start_gemv(struct engine_gpu *gpu, const struct engine_tensor *w, int64_t n_columns,
+                       struct quant_gpu_gemv *arguments)
 {
-    const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]);
+    const struct quant_gpu_gemv_shape *shape = &arguments->shape;
+    uint32_t blocks = quant_gpu_gemv_blocks(shape, w->ne[1]);
+    for (int i = 0; i < QUANT_GPU_MORE && arguments->more[i].n_rows; i++) {
+        arguments->more[i].block = blocks;
+        blocks += quant_gpu_gemv_blocks(shape, arguments->more[i].n_rows);
+    }
     for (int64_t c = 0; c < n_columns; c += ENGINE_GPU_COLUMNS_AT_ONCE) {
-        const struct engine_gpu_grid grid = {shape.blocks + blocks, at_once(n_columns - c),
-                                             shape.threads, shape.shared};
+        const struct engine_gpu_grid grid = {blocks, at_once(n_columns - c),
+                                             32 * (uint32_t)shape->warps, shape->shared};
         const int64_t next = ENGINE_GPU_COLUMNS_AT_ONCE * arguments->out_stride;
         engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, arguments);
         arguments->a.first = quant_gpu_column(&arguments->a, ENGINE_GPU_COLUMNS_AT_ONCE);
@@ -112,7 +166,8 @@ void engine_gpu_multiply(struct engine_gpu *gpu, const struct engine_tensor *w,
 {
     struct quant_gpu_gemv arguments = gemv_of(w, columns, out);
     arguments.by = by;
-    start_gemv(gpu, w, 0, out.n, &arguments);
+    arguments.shape = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]);
+    start_gemv(gpu, w, out.n, &arguments);
 }
 
 /* Multiplies with weights from number `first` on, in one start if they are alike; returns how many.
@@ -130,18 +185,19 @@ static int multiply_some(struct engine_gpu *gpu, const struct engine_product *p,
         engine_gpu_launch(gpu, gpu->tile[w->type->id], &grid, &tile);
         return 1;
     }
-    const uint32_t own = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]).blocks;
-    uint32_t blocks = own;
+    int64_t n_rows = w->ne[1];
     int n = 1;
     for (; n <= QUANT_GPU_MORE && first + n < p->n_w; n++) {
         const struct engine_tensor *next = p->w[first + n];
         if (next->type != w->type || next->nb[1] != w->nb[1]) break;
-        arguments.more[n - 1] = (struct quant_gpu_rows){
-            (const uint8_t *)next->data, (float *)(void *)out->at, next->ne[1], (int64_t)blocks};
-        blocks += quant_gpu_gemv_shape(next->type, next->ne[0], next->ne[1]).blocks;
+        arguments.more[n - 1] = (struct quant_gpu_rows){.w = (const uint8_t *)next->data,
+                                                        .out = (float *)(void *)out->at,
+                                                        .n_rows = next->ne[1]};
+        n_rows += next->ne[1];
         out->at += next->ne[1] * (int64_t)sizeof(float);
     }
-    start_gemv(gpu, w, blocks - own, out->n, &arguments);
+    arguments.shape = quant_gpu_gemv_shape(w->type, w->ne[0], n_rows);
+    start_gemv(gpu, w, out->n, &arguments);
     return n;
 }
 

@@ -1,6 +1,7 @@
 /* engine/gpu/gpu_product.h: what the rows of products share. Private to engine/gpu/. */
 #pragma once
 
+#include "engine/gpu/device/gpu_ops.h"
 #include "engine/gpu/gpu_op.h"
 #include "quant/gpu/gpu_quant.h"
 
@@ -19,10 +20,26 @@ struct engine_gpu_lines {
 struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engine_gpu_lines x,
                                             int64_t k, const struct quant_act_form *form, char *to);
 
-/* If the node that is started next multiplies x, converted to blocks of 32 or 256, sets *columns in
- * scratch and *block: who computes x converts it, too, and that node does not. */
-void engine_gpu_convert_for_next(struct engine_gpu *gpu, const struct engine_tensor *x,
-                                 char *scratch, struct quant_gpu_columns *columns, int *block);
+/* States the steps after the one that is started. */
+static inline void engine_gpu_follow(struct engine_gpu *gpu, const struct engine_step *steps, int n)
+{
+    gpu->rest = steps;
+    gpu->n_rest = n;
+}
+
+/* Weights of the next product that are to be loaded by more blocks of a grid, which it adds; those
+ * that kernels before it load are not loaded again. None before products with several columns, and
+ * with a grid of several rows. */
+struct engine_gpu_ahead engine_gpu_load_ahead(struct engine_gpu *gpu, struct engine_gpu_grid *grid);
+
+/* If the node that is started next multiplies the rows of x, converted to blocks of 32 or 256,
+ * returns their columns, in scratch: who computes x converts it, too, and that node does not.
+ * Otherwise none. */
+struct engine_gpu_converted
+engine_gpu_convert_for_next(struct engine_gpu *gpu, const struct engine_tensor *x, char *scratch);
+
+/* Bytes of the columns of the rows of x, at most; a multiple of 64. */
+int64_t engine_gpu_converted_bytes(const struct engine_tensor *x);
 
 /* At most ENGINE_GPU_MAX_COLUMNS if by.per is not 0. out row c = the rows of w, or of the matrix of
  * it that `by` names, times column c. */

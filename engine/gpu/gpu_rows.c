@@ -2,6 +2,7 @@
  * it starts their kernels (engine/gpu/device/gpu_ops.h). */
 #include "engine/alibi.h"
 #include "engine/gpu/gpu_arguments.h"
+#include "engine/gpu/gpu_joins.h"
 #include "engine/gpu/gpu_product.h"
 #include "engine/op_sources.h"
 #include "engine/ops.h"
@@ -17,14 +18,18 @@ static bool is_alike(const struct engine_tensor *node, const struct engine_tenso
 }
 
 static void start_map(struct engine_gpu *gpu, const struct engine_tensor *node,
-                      struct engine_gpu_map arguments)
+                      struct engine_gpu_map arguments, char *scratch)
 {
     arguments.out = engine_gpu_tensor_of(node);
     arguments.a = engine_gpu_tensor_of(node->src[0]);
     arguments.b = engine_gpu_tensor_of(node->src[1]);
     arguments.plain = arguments.f < ENGINE_GPU_COPY && engine_tensor_contiguous(node) &&
                       is_alike(node, node->src[0]) && is_alike(node, node->src[1]);
-    engine_gpu_start(gpu, ENGINE_GPU_KERNEL_MAP, engine_gpu_map_blocks(&arguments.out), &arguments);
+    if (arguments.plain && node->ne[0] % ENGINE_GPU_THREADS == 0)
+        arguments.to = engine_gpu_convert_for_next(gpu, node, scratch);
+    struct engine_gpu_grid grid = {engine_gpu_map_blocks(&arguments.out), 1, ENGINE_GPU_THREADS, 0};
+    arguments.ahead = engine_gpu_load_ahead(gpu, &grid);
+    engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_MAP], &grid, &arguments);
 }
 
 /* Defines the row of an op with the members of its arguments. */
@@ -32,8 +37,7 @@ static void start_map(struct engine_gpu *gpu, const struct engine_tensor *node,
     static void name##_launch(struct engine_gpu *gpu, const struct engine_tensor *node,            \
                               char *scratch)                                                       \
     {                                                                                              \
-        (void)scratch;                                                                             \
-        start_map(gpu, node, (struct engine_gpu_map){__VA_ARGS__});                                \
+        start_map(gpu, node, (struct engine_gpu_map){__VA_ARGS__}, scratch);                       \
     }                                                                                              \
     const struct engine_gpu_op engine_gpu_op_##name = {                                            \
         .op = &engine_op_##name, .supports = (supports_), .launch = name##_launch};
@@ -82,22 +86,30 @@ ENGINE_GPU_ONE_KERNEL(set_rows, SET_ROWS,
 
 /* ---- Norms ---- */
 
-static void start_norm(struct engine_gpu *gpu, const struct engine_tensor *node,
-                       enum engine_gpu_norm_kind kind, char *scratch)
+struct engine_gpu_norm engine_gpu_norm_of(const struct engine_tensor *node)
 {
-    struct engine_gpu_norm arguments = {
+    return (struct engine_gpu_norm){
         .out = engine_gpu_tensor_of(node),
         .a = engine_gpu_tensor_of(node->src[0]),
         .weight = engine_gpu_tensor_of(node->src[1]),
         .bias = engine_gpu_tensor_of(node->src[2]),
-        .kind = kind,
+        .kind = node->op == &engine_op_norm       ? ENGINE_GPU_NORM
+                : node->op == &engine_op_rms_norm ? ENGINE_GPU_RMS_NORM
+                                                  : ENGINE_GPU_L2_NORM,
         .eps = node->params.norm.eps,
     };
-    const struct engine_gpu_grid grid = {(uint32_t)engine_tensor_rows(node), 1,
-                                         ENGINE_GPU_LONG_THREADS,
-                                         sizeof(struct engine_gpu_norm_memory)};
+}
+
+void engine_gpu_start_norm(struct engine_gpu *gpu, const struct engine_tensor *node,
+                           const struct engine_tensor *add, char *scratch)
+{
+    struct engine_gpu_norm arguments = engine_gpu_norm_of(node);
+    for (int i = 0; add && i < 2; i++) arguments.add[i] = engine_gpu_tensor_of(add->src[i]);
+    struct engine_gpu_grid grid = {(uint32_t)engine_tensor_rows(node), 1, ENGINE_GPU_LONG_THREADS,
+                                   sizeof(struct engine_gpu_norm_memory)};
     if (node->ne[0] >= ENGINE_GPU_LONG_ROW) {
-        engine_gpu_convert_for_next(gpu, node, scratch, &arguments.columns, &arguments.block);
+        arguments.to = engine_gpu_convert_for_next(gpu, node, scratch);
+        arguments.ahead = engine_gpu_load_ahead(gpu, &grid);
         engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_NORM_LONG], &grid, &arguments);
         return;
     }
@@ -105,18 +117,18 @@ static void start_norm(struct engine_gpu *gpu, const struct engine_tensor *node,
                      &arguments);
 }
 
-#define NORM_OP(name, kind)                                                                        \
+#define NORM_OP(name)                                                                              \
     static void name##_launch(struct engine_gpu *gpu, const struct engine_tensor *node,            \
                               char *scratch)                                                       \
     {                                                                                              \
-        start_norm(gpu, node, kind, scratch);                                                      \
+        engine_gpu_start_norm(gpu, node, NULL, scratch);                                           \
     }                                                                                              \
     const struct engine_gpu_op engine_gpu_op_##name = {                                            \
         .op = &engine_op_##name, .supports = engine_gpu_has_floats, .launch = name##_launch};
 
-NORM_OP(norm, ENGINE_GPU_NORM)
-NORM_OP(rms_norm, ENGINE_GPU_RMS_NORM)
-NORM_OP(l2_norm, ENGINE_GPU_L2_NORM)
+NORM_OP(norm)
+NORM_OP(rms_norm)
+NORM_OP(l2_norm)
 
 ENGINE_GPU_ONE_KERNEL(sum_rows, SUM_ROWS, engine_gpu_has_floats(node),
                       engine_gpu_half_blocks(engine_tensor_rows(node)), engine_gpu_tensor_of(node),
@@ -143,16 +155,21 @@ static bool set_kv_supports(const struct engine_tensor *node)
     return engine_gpu_is_float(node->src[0]);
 }
 
-static void set_kv_launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch)
+struct engine_gpu_set_kv engine_gpu_set_kv_of(const struct engine_tensor *node)
 {
-    (void)scratch;
-    const struct engine_gpu_set_kv arguments = {
+    return (struct engine_gpu_set_kv){
         .cache = engine_gpu_tensor_of(node),
         .x = engine_gpu_tensor_of(node->src[0]),
         .slots = engine_gpu_tensor_of(node->src[2]),
         .values = node->params.set_kv_q16.what == ENGINE_KV_Q16_VALUES,
         .bfloat = quant_type_by_id(node->params.set_kv_q16.as)->act->layout == QUANT_LAYOUT_BF16,
     };
+}
+
+static void set_kv_launch(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch)
+{
+    (void)scratch;
+    const struct engine_gpu_set_kv arguments = engine_gpu_set_kv_of(node);
     engine_gpu_start(gpu, ENGINE_GPU_KERNEL_SET_KV,
                      engine_gpu_row_blocks(engine_tensor_rows(node->src[0])), &arguments);
 }
@@ -203,7 +220,8 @@ static int64_t attention_scratch(const struct engine_tensor *node)
     const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
     const int64_t sums = values_of(node) + 2;
     if (parts_of(node) == 1) return 0;
-    return q->ne[1] * q->ne[2] * chunks_of(node) * sums * (int64_t)sizeof(float);
+    return engine_gpu_converted_bytes(node) +
+           q->ne[1] * q->ne[2] * chunks_of(node) * sums * (int64_t)sizeof(float);
 }
 
 static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor *node,
@@ -233,7 +251,10 @@ static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor 
         .n_parts = (int32_t)parts_of(node),
         .n_chunks = (int32_t)chunks_of(node),
     };
-    if (arguments.n_parts > 1) arguments.sums = (float *)(void *)scratch;
+    if (arguments.n_parts > 1)
+        arguments.sums = (float *)(void *)(scratch + engine_gpu_converted_bytes(node));
+    if (arguments.n_parts > 1 && node->ne[0] % ENGINE_GPU_ATTENTION_THREADS == 0)
+        arguments.to = engine_gpu_convert_for_next(gpu, node, scratch);
     for (int64_t h = 0; p->max_alibi != 0.0f && h < q->ne[1]; h++)
         arguments.slope[h] = engine_alibi_slope(p->max_alibi, h, q->ne[1]);
     struct engine_gpu_grid grid = {
@@ -243,13 +264,16 @@ static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor 
     engine_gpu_launch(
         gpu, gpu->op[floats ? ENGINE_GPU_KERNEL_ATTENTION_FLOATS : ENGINE_GPU_KERNEL_ATTENTION],
         &grid, &arguments);
+    grid.x =
+        (uint32_t)((node->ne[0] + ENGINE_GPU_ATTENTION_THREADS - 1) / ENGINE_GPU_ATTENTION_THREADS);
     grid.y = (uint32_t)q->ne[2];
     grid.shared = 0;
-    if (arguments.n_parts > 1)
-        engine_gpu_launch(gpu,
-                          gpu->op[floats ? ENGINE_GPU_KERNEL_ATTENTION_FLOATS_MERGE
-                                         : ENGINE_GPU_KERNEL_ATTENTION_MERGE],
-                          &grid, &arguments);
+    if (arguments.n_parts == 1) return;
+    arguments.ahead = engine_gpu_load_ahead(gpu, &grid);
+    engine_gpu_launch(gpu,
+                      gpu->op[floats ? ENGINE_GPU_KERNEL_ATTENTION_FLOATS_MERGE
+                                     : ENGINE_GPU_KERNEL_ATTENTION_MERGE],
+                      &grid, &arguments);
 }
 
 const struct engine_gpu_op engine_gpu_op_attention = {.op = &engine_op_attention,

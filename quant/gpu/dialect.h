@@ -107,6 +107,11 @@ static inline void gpu_copies_end(void)
 
 #define gpu_copies_wait(n) __asm__ volatile("cp.async.wait_group %0;" : : "n"(n) : "memory")
 
+static inline void gpu_prefetch(const void *at)
+{
+    __asm__ volatile("prefetch.global.L2 [%0];" : : "l"(at));
+}
+
 static inline void gpu_load_matrices(const void *row, uint32_t out[4])
 {
     __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -170,6 +175,9 @@ uint32_t gpu_choose(uint32_t low, uint32_t high, uint32_t which);
 void gpu_copy16(void *shared, const void *from);
 void gpu_copies_end(void);
 void gpu_copies_wait(int n);
+
+/* Starts loading the 32 bytes around `at` into the GPU's cache. */
+void gpu_prefetch(const void *at);
 
 /* Loads four matrices of 8 rows of 16 bytes in shared memory; `row`, a multiple of 16, is row l % 8
  * of matrix l / 8 for lane l. out[i]: bytes 4t to 4t + 3 of row l / 4 of matrix i, t = l % 4. */

@@ -1,9 +1,10 @@
 /* quant/gpu/gpu_gemv_staged.c: device code: products of rows with columns, for the types of weights
  * of QUANT_GPU_STAGED.
  *
- * A block of threads multiplies four rows, in rounds; in each, a warp has other blocks of the rows:
+ * A block of threads multiplies some rows, in rounds; in each, a warp has other blocks of all rows,
+ * four rows at once, whose bytes are copied while it computes the four before them:
  *
- *     memory         ==copies==>    shared memory of the warp
+ *     memory         ==copies==>    shared memory of the warp, one of two stages
  *     shared memory  ==lanes==>     integer sums of parts of blocks
  *     shuffles       ==========>    sums of blocks; one lane computes the term v
  *     lane r of warp 0 =======>     adds the terms of row r, of all warps, in ascending order
@@ -17,7 +18,7 @@ struct code_sums {
 };
 
 /* The column's elements that a part of a block is multiplied with, which a lane reads once for all
- * rows: codes, four in each word, and their sums by 16, or by 32 in blocks of 32. */
+ * rows of a round: codes, four in each word, and their sums by 16, or by 32 in blocks of 32. */
 struct column_part {
     uint32_t x[16];
     int sum[4];
@@ -123,14 +124,75 @@ QUANT_INLINE float value_of(const struct staged *type, const uint8_t *at, int64_
 
 /* ---- Rows ---- */
 
-/* Starts copying `bytes` bytes at `from` to a stage, whose addresses modulo 16 are equal; by a
- * warp.
- */
-QUANT_INLINE void start_copy(const uint8_t *from, int64_t bytes, uint8_t *stage)
+QUANT_INLINE int blocks_of_step(const struct staged *type)
 {
-    const int offset = (int)((uintptr_t)from & 15);
-    for (int i = 16 * gpu_lane(); i < offset + bytes; i += 16 * GPU_WARP)
-        gpu_copy16(stage + i, from - offset + i);
+    return GPU_WARP / type->lanes;
+}
+
+/* Of a row in a stage. */
+QUANT_INLINE int stage_bytes(const struct staged *type)
+{
+    return (int)quant_gpu_stage_bytes((uint32_t)(blocks_of_step(type) * type->block_bytes));
+}
+
+/* What a block of threads multiplies. */
+struct rows_work {
+    const uint8_t *w; /* its first row */
+    struct quant_act a;
+    uint32_t row_bytes;
+    int n_rows, n_blocks; /* its rows; blocks of a row */
+    int per_round;        /* blocks */
+    float *terms; /* [rows][per_round + 1] of all warps: rows are in different memory banks */
+};
+
+/* Four rows from `first` on, and blocks from b on: a warp computes them at once. */
+struct unit {
+    int first, b;
+};
+
+QUANT_INLINE struct unit unit_after(const struct rows_work *t, struct unit u)
+{
+    u.first += QUANT_GPU_STAGED_ROWS;
+    return u.first < t->n_rows ? u : (struct unit){0, u.b + t->per_round};
+}
+
+/* The address of row r of a unit; past the last row: of that row. */
+QUANT_INLINE const uint8_t *row_at(const struct staged *type, const struct rows_work *t,
+                                   struct unit u, int r)
+{
+    const int row = u.first + r < t->n_rows ? u.first + r : t->n_rows - 1;
+    return t->w + (uint64_t)(uint32_t)row * t->row_bytes + (int64_t)u.b * type->block_bytes;
+}
+
+/* The bytes from the last multiple of 16 to a row. */
+QUANT_INLINE int offset_of(const struct staged *type, const uint8_t *row)
+{
+    return type->is_aligned ? 0 : (int)((uintptr_t)row & 15);
+}
+
+QUANT_INLINE int blocks_of(const struct staged *type, const struct rows_work *t, struct unit u)
+{
+    const int n_left = t->n_blocks - u.b;
+    return n_left < blocks_of_step(type) ? n_left : blocks_of_step(type);
+}
+
+/* Starts copying the rows of a unit to a stage, whose addresses modulo 16 are equal; nothing past
+ * the last block. By all lanes of a warp. */
+QUANT_INLINE void start_copy(const struct staged *type, const struct rows_work *t, struct unit u,
+                             uint8_t *stage)
+{
+    enum { COPIES = 4, OF_WARP = 16 * GPU_WARP }; /* of a row; bytes at once */
+    const int n = blocks_of(type, t, u);
+    GPU_EACH (r, QUANT_GPU_STAGED_ROWS) {
+        const uint8_t *row = row_at(type, t, u, r);
+        const int offset = offset_of(type, row), end = n > 0 ? offset + n * type->block_bytes : 0;
+        GPU_EACH (i, COPIES) {
+            const int at = 16 * gpu_lane() + OF_WARP * i;
+            if (OF_WARP * i < stage_bytes(type) - 16 && at < end)
+                gpu_copy16(stage + r * stage_bytes(type) + at, row - offset + at);
+        }
+    }
+    gpu_copies_end();
 }
 
 /* Sums over the lanes of a block: lane p gets that of row p.
@@ -149,71 +211,111 @@ QUANT_INLINE int sum_of_lanes(const int row[QUANT_GPU_STAGED_ROWS])
            (int)gpu_shuffle_xor((uint32_t)(high ? low_rows : high_rows), 2);
 }
 
-QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct staged *type)
+/* Computes the terms of a unit, whose bytes are in a stage. */
+QUANT_INLINE void multiply_unit(const struct staged *type, const struct rows_work *t, struct unit u,
+                                const uint8_t *stage, const struct column_part *column)
 {
     enum { ROWS = QUANT_GPU_STAGED_ROWS };
-    const int lanes = type->lanes, per_step = GPU_WARP / lanes, bytes = type->block_bytes;
-    const int step_bytes = (int)quant_gpu_step_bytes((uint32_t)bytes, lanes);
-    const int n_blocks = (int)(p->k / type->block_len);
-    const int warps = quant_gpu_staged_warps((uint32_t)bytes, lanes, n_blocks);
-    const int per_round = warps * per_step;
-    const struct quant_gpu_rows rows = quant_gpu_rows_of(p, gpu_block());
-    const int64_t first = (gpu_block() - rows.block) * ROWS;
-    const struct quant_gpu_factors of = quant_gpu_factors(p, rows.w, gpu_block_y());
-    const struct quant_act a = of.a;
-    uint8_t *step = (uint8_t *)gpu_shared() + gpu_warp() * ROWS * step_bytes;
-    float *terms = (float *)(void *)((uint8_t *)gpu_shared() + warps * ROWS * step_bytes);
-    const int block = gpu_lane() / lanes, lane_part = gpu_lane() % lanes;
-    float acc = of.w ? 0.0f : quant_float_of(0x7fc00000);
-    const uint8_t *w[ROWS];
-    GPU_EACH (r, ROWS)
-        w[r] = of.w + (first + r < rows.n_rows ? first + r : rows.n_rows - 1) * p->row_bytes;
-    for (int b_round = 0; of.w && b_round < n_blocks; b_round += per_round) {
-        const int b_step = b_round + gpu_warp() * per_step, n_left = n_blocks - b_step;
-        const int n = n_left < per_step ? n_left : per_step, b = b_step + block;
-        float *to = terms + gpu_warp() * per_step + block;
-        const uint8_t *at[ROWS];
-        int products[ROWS], minima[ROWS];
-        GPU_EACH (r, ROWS) {
-            const uint8_t *from = w[r] + (int64_t)b_step * bytes;
-            if (n > 0) start_copy(from, n * bytes, step + r * step_bytes);
-            at[r] = step + r * step_bytes + ((uintptr_t)from & 15) + block * bytes;
-        }
-        gpu_copies_end();
-        struct column_part column = {0};
-        if (block < n) read_column_part(type, &a, b, lane_part, &column);
-        gpu_copies_wait(0);
-        gpu_sync_warp(); /* the bytes are there, those of all lanes */
-        GPU_EACH (r, ROWS) {
-            const struct code_sums sums =
-                block >= n ? (struct code_sums){0}
-                : type->super
-                    ? sums_of_part(type->super, type->is_aligned, at[r], lane_part, &column)
-                    : sums_of_block32(type->form, at[r], &column);
-            products[r] = sums.products;
-            minima[r] = sums.minima;
-        }
-        if (lanes == 1) {
-            GPU_EACH (r, ROWS)
-                if (block < n)
-                    to[r * per_round] =
-                        value_of(type, at[r], b, &a, (struct code_sums){products[r], minima[r]});
-        } else {
-            const struct code_sums sums = {sum_of_lanes(products),
-                                           type->super->layout->panel.has_min ? sum_of_lanes(minima)
-                                                                              : 0};
-            const uint8_t *my =
-                lane_part & 2 ? (lane_part & 1 ? at[3] : at[2]) : (lane_part & 1 ? at[1] : at[0]);
-            if (block < n) to[lane_part * per_round] = value_of(type, my, b, &a, sums);
-        }
-        /* All terms of the round are written, and those of the round before are added. */
-        gpu_sync();
-        const int n_terms = n_blocks - b_round < per_round ? n_blocks - b_round : per_round;
-        if (gpu_thread() < ROWS)
-            for (int i = 0; i < n_terms; i++) acc += terms[gpu_thread() * per_round + i];
-        terms += (b_round / per_round % 2 ? -1 : 1) * ROWS * per_round;
+    const int block = gpu_lane() / type->lanes, part = gpu_lane() % type->lanes, b = u.b + block;
+    const int row_terms = t->per_round + 1;
+    const bool is_in = block < blocks_of(type, t, u);
+    float *to = t->terms + u.first * row_terms + gpu_warp() * blocks_of_step(type) + block;
+    const uint8_t *at[ROWS];
+    int products[ROWS], minima[ROWS];
+    GPU_EACH (r, ROWS) {
+        at[r] = stage + r * stage_bytes(type) + offset_of(type, row_at(type, t, u, r)) +
+                block * type->block_bytes;
+        const struct code_sums sums =
+            !is_in        ? (struct code_sums){0}
+            : type->super ? sums_of_part(type->super, type->is_aligned, at[r], part, column)
+                          : sums_of_block32(type->form, at[r], column);
+        products[r] = sums.products;
+        minima[r] = sums.minima;
     }
-    if (gpu_thread() < ROWS && first + gpu_thread() < rows.n_rows)
+    if (type->lanes == 1) {
+        GPU_EACH (r, ROWS)
+            if (is_in)
+                to[r * row_terms] =
+                    value_of(type, at[r], b, &t->a, (struct code_sums){products[r], minima[r]});
+        return;
+    }
+    const struct code_sums sums = {sum_of_lanes(products),
+                                   type->super->layout->panel.has_min ? sum_of_lanes(minima) : 0};
+    const uint8_t *my = part & 2 ? (part & 1 ? at[3] : at[2]) : (part & 1 ? at[1] : at[0]);
+    if (is_in) to[part * row_terms] = value_of(type, my, b, &t->a, sums);
+}
+
+/* The sum of row `gpu_lane()`: acc and its terms of a round. */
+QUANT_INLINE float add_terms(const struct rows_work *t, int b_round, float acc)
+{
+    const int n_left = t->n_blocks - b_round, n = n_left < t->per_round ? n_left : t->per_round;
+    const float *terms = t->terms + gpu_lane() * (t->per_round + 1);
+    for (int i = 0; i < n; i++) acc += terms[i];
+    return acc;
+}
+
+/* All rounds, with one or two stages of this warp; returns the sum of row `gpu_lane()` in warp 0.
+ */
+QUANT_INLINE float multiply_rows(const struct staged *type, const struct rows_work *t,
+                                 uint8_t *stage, uint8_t *other)
+{
+    const int b_warp = gpu_warp() * blocks_of_step(type), block = gpu_lane() / type->lanes;
+    struct unit next = {0, b_warp}; /* whose copy is started next */
+    float acc = 0.0f;
+    start_copy(type, t, next, stage);
+    next = unit_after(t, next);
+    if (other != stage) {
+        start_copy(type, t, next, other);
+        next = unit_after(t, next);
+    }
+    GPU_LOOP
+    for (int b_round = 0; b_round < t->n_blocks; b_round += t->per_round) {
+        struct unit u = {0, b_round + b_warp};
+        struct column_part column = {0};
+        if (block < blocks_of(type, t, u))
+            read_column_part(type, &t->a, u.b + block, gpu_lane() % type->lanes, &column);
+        GPU_LOOP
+        for (; u.first < t->n_rows; u.first += QUANT_GPU_STAGED_ROWS) {
+            if (other != stage)
+                gpu_copies_wait(1);
+            else
+                gpu_copies_wait(0);
+            gpu_sync_warp(); /* the bytes are there, those of all lanes */
+            multiply_unit(type, t, u, stage, &column);
+            gpu_sync_warp(); /* the bytes are read */
+            start_copy(type, t, next, stage);
+            next = unit_after(t, next);
+            uint8_t *now = stage;
+            stage = other;
+            other = now;
+        }
+        gpu_sync(); /* the terms of all warps are written */
+        if (gpu_thread() < t->n_rows) acc = add_terms(t, b_round, acc);
+        if (b_round + t->per_round < t->n_blocks) gpu_sync(); /* the terms are read */
+    }
+    return acc;
+}
+
+QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct staged *type)
+{
+    const int unit_bytes = QUANT_GPU_STAGED_ROWS * stage_bytes(type);
+    const struct quant_gpu_rows rows = quant_gpu_rows_of(p, gpu_block());
+    const int64_t first = (int64_t)(gpu_block() - (int)rows.block) * p->shape.rows,
+                  n_left = rows.n_rows - first;
+    const struct quant_gpu_factors of = quant_gpu_factors(p, rows.w, gpu_block_y());
+    uint8_t *stages = gpu_shared(), *mine = stages + gpu_warp() * p->shape.stages * unit_bytes;
+    const struct rows_work work = {
+        .w = of.w + first * p->row_bytes,
+        .a = of.a,
+        .row_bytes = (uint32_t)p->row_bytes,
+        .n_rows = n_left < p->shape.rows ? (int)n_left : p->shape.rows,
+        .n_blocks = (int)(p->k / type->block_len),
+        .per_round = p->shape.warps * blocks_of_step(type),
+        .terms = (float *)(void *)(stages + p->shape.warps * p->shape.stages * unit_bytes),
+    };
+    float acc = quant_float_of(0x7fc00000);
+    if (of.w) acc = multiply_rows(type, &work, mine, mine + (p->shape.stages - 1) * unit_bytes);
+    if (gpu_thread() < work.n_rows)
         rows.out[gpu_block_y() * p->out_stride + first + gpu_thread()] = acc;
 }
 

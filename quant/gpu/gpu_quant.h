@@ -72,7 +72,13 @@ struct quant_gpu_rows {
  * blocks of quant_gpu_gemv_shape, of each matrix; y: columns. It reads up to 15 bytes before and
  * after the rows, in the same 16 bytes as theirs. */
 enum { QUANT_GPU_MORE = 2 };
+struct quant_gpu_gemv_shape {
+    int rows;          /* of a block of the grid */
+    int warps, stages; /* of a block; stages: of types whose rows are copied to shared memory */
+    uint32_t shared;   /* bytes */
+};
 struct quant_gpu_gemv {
+    struct quant_gpu_gemv_shape shape;
     int64_t k, n_rows, row_bytes, out_stride;
     const uint8_t *w;
     struct quant_gpu_columns a;
@@ -119,12 +125,13 @@ struct quant_gpu_terms {
 };
 
 /* Types whose rows are copied to shared memory, where `lanes` lanes of a warp compute a block
- * (gpu_gemv_staged.c). A block of threads has QUANT_GPU_STAGED_ROWS rows; in a round, each of its
- * warps computes a step: the 32 / lanes blocks that its lanes can. */
+ * (gpu_gemv_staged.c). A block of threads has up to QUANT_GPU_STAGED_MOST_ROWS rows; in a round,
+ * each of its warps computes a step of all of them: the 32 / lanes blocks that its lanes can. */
 enum {
-    QUANT_GPU_STAGED_ROWS = 4,
-    QUANT_GPU_STAGED_WARPS = 8,      /* at most */
-    QUANT_GPU_STAGED_MOST = 48 << 10 /* bytes of shared memory */
+    QUANT_GPU_STAGED_ROWS = 4, /* at once */
+    QUANT_GPU_STAGED_MOST_ROWS = 32,
+    QUANT_GPU_STAGED_WARPS = 8,       /* at most */
+    QUANT_GPU_STAGED_BYTES = 72 << 10 /* of shared memory, at most: an H100 has room for three */
 };
 #define QUANT_GPU_STAGED(TYPE)                                                                     \
     TYPE(Q4_0, 1)                                                                                  \
@@ -159,29 +166,6 @@ static inline int quant_gpu_lanes(enum quant_id id)
 static inline uint32_t quant_gpu_stage_bytes(uint32_t n)
 {
     return (n + 15) / 16 * 16 + 32;
-}
-
-/* Of a row in a step. */
-static inline uint32_t quant_gpu_step_bytes(uint32_t block_bytes, int lanes)
-{
-    return quant_gpu_stage_bytes(block_bytes * (uint32_t)(32 / lanes));
-}
-
-/* Bytes of shared memory: the steps of all warps, and the terms of two rounds. */
-static inline uint32_t quant_gpu_staged_bytes(uint32_t block_bytes, int lanes, int warps)
-{
-    return QUANT_GPU_STAGED_ROWS * (uint32_t)warps *
-           (quant_gpu_step_bytes(block_bytes, lanes) + 2 * (uint32_t)(32 / lanes) * 4);
-}
-
-/* The warps of a block for rows of n_blocks blocks: as few as the rounds need. */
-static inline int quant_gpu_staged_warps(uint32_t block_bytes, int lanes, int64_t n_blocks)
-{
-    const int64_t steps = (n_blocks * lanes + 31) / 32;
-    int most = QUANT_GPU_STAGED_WARPS;
-    while (quant_gpu_staged_bytes(block_bytes, lanes, most) > QUANT_GPU_STAGED_MOST) most--;
-    const int64_t rounds = (steps + most - 1) / most;
-    return (int)((steps + rounds - 1) / rounds);
 }
 
 /* quant_gpu_tile_TYPE, of the types of QUANT_GPU_STAGED: quant_gpu_gemv_TYPE for many columns,
@@ -247,21 +231,48 @@ static inline uint32_t quant_gpu_quantize_blocks(const struct quant_act_form *fo
     return (uint32_t)((warps + QUANT_GPU_WARPS - 1) / QUANT_GPU_WARPS);
 }
 
-/* How the host starts quant_gpu_gemv_TYPE for n_rows rows of k elements. */
-struct quant_gpu_gemv_shape {
-    uint32_t blocks, threads, shared;
-};
+/* Bytes of shared memory: a step of four rows for each stage of each warp, and the terms. */
+static inline uint32_t quant_gpu_staged_bytes(const struct quant_type *type,
+                                              const struct quant_gpu_gemv_shape *shape)
+{
+    const int per_step = 32 / quant_gpu_lanes(type->id);
+    return (uint32_t)(shape->warps * shape->stages * QUANT_GPU_STAGED_ROWS) *
+               quant_gpu_stage_bytes(type->block_bytes * (uint32_t)per_step) +
+           (uint32_t)(shape->rows * (shape->warps * per_step + 1)) * (uint32_t)sizeof(float);
+}
+
+/* As few warps as the rounds need; so many rows that the grid has WARPS warps or more, because a
+ * warp begins with instructions that do not depend on its rows. */
+static inline struct quant_gpu_gemv_shape quant_gpu_staged_shape(const struct quant_type *type,
+                                                                 int64_t k, int64_t n_rows)
+{
+    enum { WARPS = 2048, ROWS = QUANT_GPU_STAGED_ROWS, MOST_ROWS = QUANT_GPU_STAGED_MOST_ROWS };
+    const int64_t of_step = 32 / quant_gpu_lanes(type->id) * type->block_len,
+                  steps = (k + of_step - 1) / of_step,
+                  rounds = (steps + QUANT_GPU_STAGED_WARPS - 1) / QUANT_GPU_STAGED_WARPS;
+    struct quant_gpu_gemv_shape shape = {.warps = (int)((steps + rounds - 1) / rounds),
+                                         .stages = 2};
+    const int64_t rows = n_rows * shape.warps / WARPS / ROWS * ROWS;
+    shape.rows = rows < ROWS ? ROWS : rows > MOST_ROWS ? MOST_ROWS : (int)rows;
+    if (quant_gpu_staged_bytes(type, &shape) > QUANT_GPU_STAGED_BYTES) shape.stages = 1;
+    shape.shared = quant_gpu_staged_bytes(type, &shape);
+    return shape;
+}
+
+/* How the host starts quant_gpu_gemv_TYPE for n_rows rows of k elements, of all matrices. */
 static inline struct quant_gpu_gemv_shape quant_gpu_gemv_shape(const struct quant_type *type,
                                                                int64_t k, int64_t n_rows)
 {
-    const int lanes = quant_gpu_lanes(type->id);
-    const int warps = lanes ? quant_gpu_staged_warps(type->block_bytes, lanes, k / type->block_len)
-                            : QUANT_GPU_WARPS;
-    const int64_t rows = lanes                ? QUANT_GPU_STAGED_ROWS
-                         : type->act->sum_len ? QUANT_GPU_WARPS * QUANT_GPU_ROWS
-                                              : QUANT_GPU_WARPS * QUANT_GPU_FLOAT_ROWS;
+    if (quant_gpu_lanes(type->id)) return quant_gpu_staged_shape(type, k, n_rows);
     return (struct quant_gpu_gemv_shape){
-        (uint32_t)((n_rows + rows - 1) / rows), 32 * (uint32_t)warps,
-        lanes ? quant_gpu_staged_bytes(type->block_bytes, lanes, warps)
-              : (uint32_t)sizeof(struct quant_gpu_terms)};
+        .rows = QUANT_GPU_WARPS * (type->act->sum_len ? QUANT_GPU_ROWS : QUANT_GPU_FLOAT_ROWS),
+        .warps = QUANT_GPU_WARPS,
+        .shared = (uint32_t)sizeof(struct quant_gpu_terms)};
+}
+
+/* The blocks of the grid for n_rows rows of a matrix. */
+static inline uint32_t quant_gpu_gemv_blocks(const struct quant_gpu_gemv_shape *shape,
+                                             int64_t n_rows)
+{
+    return (uint32_t)((n_rows + shape->rows - 1) / shape->rows);
 }

@@ -41,14 +41,15 @@ static double product_time(struct engine_gpu *gpu, const struct engine_place *pl
                                 (uint64_t)columns * ROWS * sizeof(float), &out, &err),
           &err);
     const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(type, K, ROWS);
-    const struct engine_gpu_grid grid = {shape.blocks, (uint32_t)columns, shape.threads,
-                                         shape.shared};
+    const struct engine_gpu_grid grid = {quant_gpu_gemv_blocks(&shape, ROWS), (uint32_t)columns,
+                                         32 * (uint32_t)shape.warps, shape.shared};
     const struct engine_gpu_grid tiles = {quant_gpu_tiles(ROWS, columns), 1, QUANT_GPU_TILE_THREADS,
                                           quant_gpu_tile_bytes(type)};
     for (int i = 0; i < TURNS; i++) {
         const double start = base_seconds();
         for (int m = 0; m < MATRICES; m++) {
             const struct quant_gpu_gemv gemv = {
+                .shape = shape,
                 .k = K,
                 .n_rows = ROWS,
                 .row_bytes = quant_row_size(type, K),

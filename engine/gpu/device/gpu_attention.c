@@ -12,46 +12,22 @@
  *
  * The kernel for caches of floats differs in scores, weights, and factors of merges; its warp 0
  * adds weights, and thread e adds values key by key. */
-#include "engine/gpu/device/gpu_keys.h"
-#include "quant/half.h"
+#include "engine/gpu/device/gpu_convert.h"
+#include "engine/gpu/device/gpu_row.h"
 
 #define LOG2_E 0x1.715476p+0f
 #define LN_2   0x1.62e430p-1f
 
 /* ---- Storing ---- */
 
-static float stored(const struct engine_gpu_set_kv *p, struct engine_gpu_index at)
-{
-    const float x = gpu_float(&p->x, &at);
-    return p->bfloat ? quant_bfloat_to_float(quant_float_to_bfloat(x))
-                     : quant_half_to_float(quant_float_to_half(x));
-}
-
 GPU_KERNEL(engine_gpu_set_kv, engine_gpu_set_kv)
 {
     const int64_t row = gpu_warp_of_grid(), d = p.x.ne[0];
     if (row >= engine_gpu_rows(&p.x)) return;
-    struct engine_gpu_index at = gpu_index(&p.x, row * d);
+    const struct engine_gpu_index at = gpu_index(&p.x, row * d);
     const int32_t slot = *(const int32_t *)(const void *)(p.slots.data + at.i[1] * p.slots.nb[0]);
-    if (slot < 0 || slot >= p.cache.ne[1] * ENGINE_ATTN_GROUP) return;
-    uint32_t largest = 0;
-    float factor;
-    for (at.i[0] = gpu_lane(); at.i[0] < d; at.i[0] += GPU_WARP) {
-        const uint32_t bits = attn_magnitude_bits(stored(&p, at));
-        largest = bits > largest ? bits : largest;
-    }
-    const float scale =
-        gpu_scale_of_warp(largest, p.values ? ENGINE_ATTN_VALUE : ENGINE_ATTN_KEY, &factor);
-    char *group = p.cache.data + slot / ENGINE_ATTN_GROUP * p.cache.nb[1] + at.i[2] * p.cache.nb[2];
-    const int64_t r = slot % ENGINE_ATTN_GROUP;
-    char *codes = attn_bytes(group);
-    for (at.i[0] = gpu_lane(); at.i[0] < d; at.i[0] += GPU_WARP)
-        attn_store(codes + (p.values ? attn_value_at(d, r, at.i[0]) : attn_key_at(r, at.i[0])),
-                   p.values ? attn_value_low(d) : ATTN_KEY_LOW, attn_code(stored(&p, at), factor));
-    if (gpu_lane() != 0) return;
-    engine_attn_scales(group)[r] = scale;
-    for (int64_t i = d; !p.values && i % ENGINE_ATTN_UNIT; i++)
-        attn_store(codes + attn_key_at(r, i), ATTN_KEY_LOW, 0);
+    gpu_store_row(gpu_at(&p.x, &at), p.x.nb[0], d, p.cache.data + at.i[2] * p.cache.nb[2],
+                  p.cache.nb[1], p.cache.ne[1] * ENGINE_ATTN_GROUP, slot, p.values, p.bfloat);
 }
 
 /* ---- Attention ---- */
@@ -227,8 +203,9 @@ static float factor_of(const struct query *q, float x)
     return q->floats ? v_exp(x) : attn_exp2(x);
 }
 
-/* Adds the sums of a later chunk. */
-static void merge(const struct query *q, struct key_sums *sum, const struct key_sums *next)
+/* Adds the sums of a later chunk, for the first `parts` elements of this thread. */
+QUANT_INLINE void merge(const struct query *q, struct key_sums *sum, const struct key_sums *next,
+                        int parts)
 {
     if (!sum->any) {
         *sum = *next;
@@ -237,17 +214,32 @@ static void merge(const struct query *q, struct key_sums *sum, const struct key_
     const float most = sum->m > next->m ? sum->m : next->m;
     const float before = factor_of(q, sum->m - most), now = factor_of(q, next->m - most);
     sum->l = sum->l * before + next->l * now;
-    for (int i = 0; i < PARTS; i++) sum->o[i] = fmaf(next->o[i], now, sum->o[i] * before);
+    for (int i = 0; i < parts; i++) sum->o[i] = fmaf(next->o[i], now, sum->o[i] * before);
     sum->m = most;
 }
 
 /* The sink is added as a key without a value. */
-static void add_sink(const struct query *q, struct key_sums *sum, float sink)
+QUANT_INLINE void add_sink(const struct query *q, struct key_sums *sum, float sink, int parts)
 {
     const float at = q->floats ? sink : ceilf(sink * LOG2_E), m = sum->m > at ? sum->m : at;
     const float e = factor_of(q, sum->m - m);
     sum->l = sum->l * e + v_exp(sink - (q->floats ? m : m * LN_2));
-    for (int i = 0; i < PARTS; i++) sum->o[i] *= e;
+    for (int i = 0; i < parts; i++) sum->o[i] *= e;
+}
+
+/* Replaces the sums of all keys by the results. */
+QUANT_INLINE void finish(const struct query *q, struct key_sums *sum, int parts)
+{
+    const struct engine_gpu_attention *p = q->p;
+    /* No table, or all scores were below the range. */
+    if (!q->has_table || (!q->floats && sum->m < -ENGINE_ATTN_LIMIT))
+        sum->l = v_of_bits(0x7fc00000);
+    if (sum->any && p->sinks.data)
+        add_sink(q, sum, *(const float *)(const void *)(p->sinks.data + q->head * p->sinks.nb[0]),
+                 parts);
+    const float factor = 1.0f / sum->l;
+    for (int i = 0; i < parts; i++)
+        sum->o[i] = sum->any ? sum->o[i] * factor : q->has_table ? 0.0f : sum->l;
 }
 
 /* ---- Floats ---- */
@@ -347,15 +339,6 @@ static void store(const struct query *q, int64_t chunk, const struct key_sums *n
         if (element_of(i) < q->dv) to[2 + element_of(i)] = next->o[i];
 }
 
-static struct key_sums load(const struct query *q, int64_t chunk)
-{
-    const float *from = stored_sums(q, chunk);
-    struct key_sums next = {.any = true, .m = from[0], .l = from[1]};
-    for (int i = 0; i < PARTS; i++)
-        if (element_of(i) < q->dv) next.o[i] = from[2 + element_of(i)];
-    return next;
-}
-
 static struct query query_of(const struct engine_gpu_attention *p, bool floats, int64_t head,
                              int64_t token)
 {
@@ -383,19 +366,9 @@ static struct query query_of(const struct engine_gpu_attention *p, bool floats, 
     return q;
 }
 
-/* Writes the result of all keys. */
-static void write_result(const struct query *q, struct key_sums sum)
+static float *result_at(const struct query *q)
 {
-    const struct engine_gpu_attention *p = q->p;
-    float *out = (float *)(void *)(p->out.data + q->token * p->out.nb[1]) + q->head * q->dv;
-    /* No table, or all scores were below the range. */
-    if (!q->has_table || (!q->floats && sum.m < -ENGINE_ATTN_LIMIT)) sum.l = v_of_bits(0x7fc00000);
-    if (sum.any && p->sinks.data)
-        add_sink(q, &sum, *(const float *)(const void *)(p->sinks.data + q->head * p->sinks.nb[0]));
-    const float factor = 1.0f / sum.l;
-    for (int i = 0; i < PARTS; i++)
-        if (element_of(i) < q->dv)
-            out[element_of(i)] = sum.any ? sum.o[i] * factor : q->has_table ? 0.0f : sum.l;
+    return (float *)(void *)(q->p->out.data + q->token * q->p->out.nb[1]) + q->head * q->dv;
 }
 
 QUANT_INLINE void attend(const struct engine_gpu_attention *p, bool floats)
@@ -412,20 +385,39 @@ QUANT_INLINE void attend(const struct engine_gpu_attention *p, bool floats)
         if (p->sums)
             store(&q, chunk, &next);
         else
-            merge(&q, &sum, &next);
+            merge(&q, &sum, &next, PARTS);
     }
-    if (!p->sums) write_result(&q, sum);
+    if (p->sums) return;
+    finish(&q, &sum, PARTS);
+    for (int i = 0; i < PARTS; i++)
+        if (element_of(i) < q.dv) result_at(&q)[element_of(i)] = sum.o[i];
 }
 
+/* An element of a row of results for each thread. */
 QUANT_INLINE void merge_chunks(const struct engine_gpu_attention *p, bool floats)
 {
-    const struct query q = query_of(p, floats, gpu_block(), gpu_block_y());
-    struct key_sums sum = {0};
-    for (int64_t chunk = q.first / ENGINE_ATTN_KEYS; chunk * ENGINE_ATTN_KEYS < q.end; chunk++) {
-        const struct key_sums next = load(&q, chunk);
-        merge(&q, &sum, &next);
+    if (gpu_loads_ahead(&p->ahead, ENGINE_GPU_ATTENTION_THREADS)) return;
+    const int64_t n = p->out.ne[0], dv = n / p->q.ne[1], token = gpu_block_y();
+    const int64_t first = (int64_t)gpu_block() * ENGINE_GPU_ATTENTION_THREADS,
+                  i = first + gpu_thread();
+    if (i < n) {
+        const struct query q = query_of(p, floats, (uint32_t)i / (uint32_t)dv, token);
+        const int64_t e = (uint32_t)i % (uint32_t)dv;
+        struct key_sums sum = {0};
+        for (int64_t chunk = q.first / ENGINE_ATTN_KEYS; chunk * ENGINE_ATTN_KEYS < q.end;
+             chunk++) {
+            const float *from = stored_sums(&q, chunk);
+            const struct key_sums next = {true, from[0], from[1], {from[2 + e]}};
+            merge(&q, &sum, &next, 1);
+        }
+        finish(&q, &sum, 1);
+        result_at(&q)[e] = sum.o[0];
     }
-    write_result(&q, sum);
+    if (!p->to.block) return;
+    gpu_sync(); /* the results are written */
+    gpu_convert(&p->to, (const float *)(const void *)(p->out.data + token * p->out.nb[1]),
+                (int)token, first / p->to.block + gpu_warp(),
+                ENGINE_GPU_ATTENTION_THREADS / GPU_WARP, first + ENGINE_GPU_ATTENTION_THREADS);
 }
 
 GPU_KERNEL(engine_gpu_attention, engine_gpu_attention)

@@ -71,6 +71,18 @@ static inline int64_t gpu_half_of_grid(void)
     return 2 * gpu_warp_of_grid() + gpu_lane() / 16;
 }
 
+/* Whether this block, of n_threads threads, only loads weights; it does so. */
+static inline bool gpu_loads_ahead(const struct engine_gpu_ahead *p, int n_threads)
+{
+    enum { SECTOR = 32 };
+    if (!p->bytes || gpu_block() < p->first_block) return false;
+    const int64_t first = (gpu_block() - p->first_block) * ENGINE_GPU_AHEAD_BYTES;
+    for (int i = SECTOR * gpu_thread(); i < ENGINE_GPU_AHEAD_BYTES && first + i < p->bytes;
+         i += SECTOR * n_threads)
+        gpu_prefetch(p->at + first + i);
+    return true;
+}
+
 /* ---- Functions of one variable ---- */
 
 #define VEC_FN static inline

@@ -1,5 +1,7 @@
 /* engine/gpu/device/gpu_map.c: device code: ops that compute each element by itself. */
+#include "engine/gpu/device/gpu_convert.h"
 #include "engine/gpu/device/gpu_element.h"
+#include "engine/gpu/device/gpu_row.h"
 
 /* fmaf(tanh(fmaf(a, 1 / x, 0)), x, 0) */
 static float softcap(float a, float x)
@@ -25,12 +27,17 @@ static uint32_t row_element(const struct engine_gpu_map *p, struct engine_gpu_in
 /* An element of a, which b may follow along a dimension. */
 static uint32_t joined(const struct engine_gpu_map *p, struct engine_gpu_index at)
 {
-    const bool second = p->f == ENGINE_GPU_CONCAT && at.i[p->dim] >= p->a.ne[p->dim];
-    if (second) at.i[p->dim] -= p->a.ne[p->dim];
-    return *(const uint32_t *)(const void *)gpu_at(second ? &p->b : &p->a, &at);
+    bool second = false;
+    GPU_EACH (d, 4) /* arguments that are indexed by numbers only are not copied to memory */
+        if (p->f == ENGINE_GPU_CONCAT && d == p->dim && at.i[d] >= p->a.ne[d]) {
+            second = true;
+            at.i[d] -= p->a.ne[d];
+        }
+    if (second) return *(const uint32_t *)(const void *)gpu_at(&p->b, &at);
+    return *(const uint32_t *)(const void *)gpu_at(&p->a, &at);
 }
 
-static float element(const struct engine_gpu_map *p, float a, float b)
+QUANT_INLINE float element(const struct engine_gpu_map *p, float a, float b)
 {
     switch (p->f) {
     case ENGINE_GPU_ADD:
@@ -65,18 +72,24 @@ static float element(const struct engine_gpu_map *p, float a, float b)
     return 0.0f;
 }
 
+/* Converts the elements of this block, from `first` on, which are of one row. */
+QUANT_INLINE void convert(const struct engine_gpu_map *p, int64_t first)
+{
+    const int64_t row = first / p->out.ne[0], e = first % p->out.ne[0];
+    const float *x = (const float *)(const void *)p->out.data + row * p->out.ne[0];
+    gpu_sync(); /* the elements are written */
+    gpu_convert(&p->to, x, (int)row, e / p->to.block + gpu_warp(), ENGINE_GPU_WARPS,
+                e + ENGINE_GPU_THREADS);
+}
+
 GPU_KERNEL(engine_gpu_map, engine_gpu_map)
 {
+    if (gpu_loads_ahead(&p.ahead, ENGINE_GPU_THREADS)) return;
     const int64_t n = gpu_thread_of_grid();
     if (n >= p.out.ne[0] * engine_gpu_rows(&p.out)) return;
-    if (p.plain) {
-        const float *a = (const float *)(const void *)p.a.data,
-                    *b = (const float *)(const void *)p.b.data;
-        ((float *)(void *)p.out.data)[n] = element(&p, a[n], b ? b[n] : 0.0f);
-        return;
-    }
-    const struct engine_gpu_index at = gpu_index(&p.out, n);
-    float *out = (float *)(void *)gpu_at(&p.out, &at);
+    struct engine_gpu_index at = {{n, 0, 0, 0}};
+    if (!p.plain) at = gpu_index(&p.out, n);
+    float *out = (float *)(void *)(p.plain ? p.out.data + n * 4 : gpu_at(&p.out, &at));
     if (p.f >= ENGINE_GPU_GET_ROWS) {
         *(uint32_t *)(void *)out = row_element(&p, at);
         return;
@@ -85,7 +98,16 @@ GPU_KERNEL(engine_gpu_map, engine_gpu_map)
         *(uint32_t *)(void *)out = joined(&p, at);
         return;
     }
-    *out = element(&p, gpu_float(&p.a, &at), p.b.data ? gpu_float(&p.b, &at) : 0.0f);
+    float x, y = 0.0f;
+    if (p.plain) {
+        x = ((const float *)(const void *)p.a.data)[n];
+        if (p.b.data) y = ((const float *)(const void *)p.b.data)[n];
+    } else {
+        x = gpu_float(&p.a, &at);
+        if (p.b.data) y = gpu_float(&p.b, &at);
+    }
+    *out = element(&p, x, y);
+    if (p.to.block) convert(&p, n - gpu_thread());
 }
 
 /* Whether a later row of the same plane has the id; all lanes of the warp call it. */
@@ -125,7 +147,7 @@ static float rotated(const struct engine_gpu_rope *p, struct engine_gpu_index at
     const float a = gpu_float(&p->a, &at);
     at.i[0] += p->normal ? 1 : n;
     const float b = gpu_float(&p->a, &at);
-    return is_first ? fmaf(a, cosine, -(b * sine)) : fmaf(b, cosine, a * sine);
+    return gpu_rotated(a, b, cosine, sine, is_first);
 }
 
 GPU_KERNEL(engine_gpu_rope, engine_gpu_rope)

@@ -1,27 +1,12 @@
 /* engine/gpu/device/gpu_norm.c: device code: norms of rows, each by a warp, or a block if they are
  * long. Lanes 0 to 15 have the sixteen sums of engine/cpu/isa/vec.h (lanes 16 to 31 the same ones),
  * then all write elements. */
+#include "engine/gpu/device/gpu_convert.h"
 #include "engine/gpu/device/gpu_element.h"
-#include "quant/gpu/gpu_quantize.h"
+#include "engine/gpu/device/gpu_row.h"
 
-static float add_to(float sum, float y, float mean, bool squares)
-{
-    const float z = mean == 0.0f ? y : fmaf(y, 1.0f, -mean);
-    return squares ? fmaf(z, z, sum) : sum + z;
-}
-
-/* The sum of the squares of x - mean over n elements, or of the elements themselves; `x` is the
- * first, and they are `step` bytes apart. */
-static float sum_of(const char *x, int64_t step, int64_t n, float mean, bool squares)
-{
-    float sum = 0.0f;
-    for (int64_t i = gpu_lane() % 16; i < n; i += 16)
-        sum = add_to(sum, *(const float *)(const void *)(x + i * step), mean, squares);
-    return gpu_sum_tree(sum);
-}
-
-/* As sum_of, for all threads of a block: they copy the row to shared memory, part by part, and warp
- * 0 adds. */
+/* As gpu_sum_of, for all threads of a block: they copy the row to shared memory, part by part, and
+ * warp 0 adds. */
 static float sum_of_block(const char *x, int64_t step, int64_t n, float mean, bool squares)
 {
     enum { PART = sizeof((struct engine_gpu_norm_memory *)NULL)->part / sizeof(float), AHEAD = 8 };
@@ -38,9 +23,9 @@ static float sum_of_block(const char *x, int64_t step, int64_t n, float mean, bo
         for (; i + 16 * (AHEAD - 1) < n_part; i += 16 * AHEAD) {
             float y[AHEAD]; /* loaded at once: a sum waits for the addition before it only */
             GPU_EACH (j, AHEAD) y[j] = s->part[i + 16 * j];
-            GPU_EACH (j, AHEAD) sum = add_to(sum, y[j], mean, squares);
+            GPU_EACH (j, AHEAD) sum = gpu_add_to(sum, y[j], mean, squares);
         }
-        for (; i < n_part; i += 16) sum = add_to(sum, s->part[i], mean, squares);
+        for (; i < n_part; i += 16) sum = gpu_add_to(sum, s->part[i], mean, squares);
     }
     if (gpu_warp() == 0) {
         sum = gpu_sum_tree(sum);
@@ -50,13 +35,9 @@ static float sum_of_block(const char *x, int64_t step, int64_t n, float mean, bo
     return s->sum;
 }
 
-/* What the elements of a row are multiplied by. */
 static float factor_of(const struct engine_gpu_norm *p, float squares)
 {
-    const float length = sqrtf(squares);
-    return 1.0f / (p->kind != ENGINE_GPU_L2_NORM ? sqrtf(squares / (float)p->out.ne[0] + p->eps)
-                   : length < p->eps             ? p->eps
-                                                 : length);
+    return gpu_norm_factor(p->kind, p->eps, p->out.ne[0], squares);
 }
 
 /* Writes elements i, i + step, .. of the row at `at`. */
@@ -67,27 +48,21 @@ static void write_row(const struct engine_gpu_norm *p, struct engine_gpu_index a
                *bias = p->bias.data ? gpu_at(&p->bias, &at) : NULL;
     char *out = gpu_at(&p->out, &at);
     for (int64_t i = first; i < p->out.ne[0]; i += step) {
-        float y = gpu_row_float(&p->a, a, i);
-        if (p->kind == ENGINE_GPU_NORM) y = fmaf(y, 1.0f, -mean);
-        y *= factor;
+        float y = gpu_normed(p->kind, gpu_row_float(&p->a, a, i), mean, factor);
         if (weight) y *= gpu_row_float(&p->weight, weight, i);
         if (bias) y += gpu_row_float(&p->bias, bias, i);
         *(float *)(void *)(out + i * p->out.nb[0]) = y;
     }
 }
 
-/* Converts the row of this block. */
-static void convert_row(const struct engine_gpu_norm *p)
+/* Writes the sums of this thread's elements of the row at `at` to a. */
+static void write_sums(const struct engine_gpu_norm *p, const struct engine_gpu_index *at)
 {
-    enum { WARPS = ENGINE_GPU_LONG_THREADS / GPU_WARP };
-    const struct quant_act to = quant_gpu_column(&p->columns, gpu_block());
-    const float *x = (const float *)(const void *)(p->out.data + gpu_block() * p->out.nb[1]);
-    for (int64_t b = gpu_warp(); b < p->out.ne[0] / p->block; b += WARPS) {
-        if (p->block == 32)
-            gpu_quantize_q8_32(x, b, &to);
-        else
-            gpu_quantize_q8_256(x, b, &to);
-    }
+    const char *first = gpu_at(&p->add[0], at), *second = gpu_at(&p->add[1], at);
+    char *sum = gpu_at(&p->a, at);
+    for (int64_t i = gpu_thread(); i < p->out.ne[0]; i += ENGINE_GPU_LONG_THREADS)
+        *(float *)(void *)(sum + i * p->a.nb[0]) =
+            gpu_row_float(&p->add[0], first, i) + gpu_row_float(&p->add[1], second, i);
 }
 
 GPU_KERNEL(engine_gpu_norm, engine_gpu_norm)
@@ -97,24 +72,27 @@ GPU_KERNEL(engine_gpu_norm, engine_gpu_norm)
     struct engine_gpu_index at = gpu_index(&p.out, row * n);
     const char *x = gpu_at(&p.a, &at);
     const bool is_norm = p.kind == ENGINE_GPU_NORM;
-    const float mean = is_norm ? sum_of(x, p.a.nb[0], n, 0.0f, false) / (float)n : 0.0f;
-    const float factor = factor_of(&p, sum_of(x, p.a.nb[0], n, mean, true));
+    const float mean = is_norm ? gpu_sum_of(x, p.a.nb[0], n, 0.0f, false) / (float)n : 0.0f;
+    const float factor = factor_of(&p, gpu_sum_of(x, p.a.nb[0], n, mean, true));
     write_row(&p, at, gpu_lane(), GPU_WARP, mean, factor);
 }
 
 GPU_KERNEL(engine_gpu_norm_long, engine_gpu_norm)
 {
+    if (gpu_loads_ahead(&p.ahead, ENGINE_GPU_LONG_THREADS)) return;
     const int64_t n = p.out.ne[0];
     const struct engine_gpu_index at = gpu_index(&p.out, gpu_block() * n);
     const char *x = gpu_at(&p.a, &at);
     const bool is_norm = p.kind == ENGINE_GPU_NORM;
+    if (p.add[0].data) write_sums(&p, &at); /* a thread reads the elements that it writes */
     const float mean = is_norm ? sum_of_block(x, p.a.nb[0], n, 0.0f, false) / (float)n : 0.0f;
     if (is_norm) gpu_sync(); /* the sum is read */
     const float factor = factor_of(&p, sum_of_block(x, p.a.nb[0], n, mean, true));
     write_row(&p, at, gpu_thread(), ENGINE_GPU_LONG_THREADS, mean, factor);
-    if (!p.block) return;
+    if (!p.to.block) return;
     gpu_sync(); /* the row is written */
-    convert_row(&p);
+    gpu_convert(&p.to, (const float *)(const void *)gpu_at(&p.out, &at), gpu_block(), gpu_warp(),
+                ENGINE_GPU_LONG_THREADS / GPU_WARP, n);
 }
 
 /* ---- Rows of sixteen lanes, two for each warp ---- */
@@ -136,7 +114,7 @@ static struct half_row half_row_of(const struct engine_gpu_tensor *t)
 GPU_KERNEL(engine_gpu_sum_rows, engine_gpu_sum_rows)
 {
     struct half_row row = half_row_of(&p.a);
-    const float sum = sum_of(gpu_at(&p.a, &row.at), p.a.nb[0], row.n, 0.0f, false);
+    const float sum = gpu_sum_of(gpu_at(&p.a, &row.at), p.a.nb[0], row.n, 0.0f, false);
     if (row.is_in && gpu_lane() % 16 == 0) *(float *)(void *)gpu_at(&p.out, &row.at) = sum;
 }
 

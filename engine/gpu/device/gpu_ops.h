@@ -23,6 +23,21 @@ struct engine_gpu_tensor {
     int64_t ne[4], nb[4];
 };
 
+/* Weights of a product that follows, which further blocks, from first_block on, load into the GPU's
+ * cache: its memory is idle while a kernel with few blocks runs. */
+enum { ENGINE_GPU_AHEAD_BYTES = 32 << 10 /* of a block */ };
+struct engine_gpu_ahead {
+    const char *at;
+    int64_t bytes; /* 0: none */
+    int64_t first_block;
+};
+
+/* Rows that are converted to columns, in blocks of 32 or 256. */
+struct engine_gpu_converted {
+    struct quant_gpu_columns columns;
+    int block; /* 0: none */
+};
+
 /* engine_gpu_map: an element of out for each thread: f of the same element of a, and of b if f has
  * two operands. Grid: x: engine_gpu_map_blocks; ENGINE_GPU_THREADS threads. */
 enum engine_gpu_map_f {
@@ -48,7 +63,9 @@ struct engine_gpu_map {
     enum engine_unary unary;
     int dim;
     float x, y;
-    bool plain; /* out, a and b (if any) have the same shape and no gaps */
+    bool plain;                     /* out, a and b (if any) have the same shape and no gaps */
+    struct engine_gpu_converted to; /* plain rows of a multiple of ENGINE_GPU_THREADS elements */
+    struct engine_gpu_ahead ahead;
 };
 
 /* engine_gpu_set_rows: copies row r of a[..][T][E] to row ids[r] of the table of floats, if it has
@@ -61,14 +78,15 @@ struct engine_gpu_set_rows {
 /* engine_gpu_norm: a row for each warp. Grid: x: engine_gpu_row_blocks(rows of out);
  * ENGINE_GPU_THREADS threads. engine_gpu_norm_long: a row for each block. Grid: x: rows of out;
  * ENGINE_GPU_LONG_THREADS threads; shared memory: struct engine_gpu_norm_memory; it also converts
- * the rows to columns of an activation form. */
+ * the rows to columns of an activation form. With `add` it first writes the sums of its rows to a;
+ * of several rows, out must not overlap those of `add`. */
 enum engine_gpu_norm_kind { ENGINE_GPU_NORM, ENGINE_GPU_RMS_NORM, ENGINE_GPU_L2_NORM };
 struct engine_gpu_norm {
-    struct engine_gpu_tensor out, a, weight, bias;
+    struct engine_gpu_tensor out, a, weight, bias, add[2];
     enum engine_gpu_norm_kind kind;
     float eps;
-    struct quant_gpu_columns columns;
-    int block; /* of their form: 32 or 256; 0: none */
+    struct engine_gpu_converted to;
+    struct engine_gpu_ahead ahead; /* of engine_gpu_norm_long */
 };
 enum {
     ENGINE_GPU_LONG_ROW = 1024, /* elements, from which on a row has a block */
@@ -146,11 +164,39 @@ struct engine_gpu_set_kv {
     bool values, bfloat; /* values instead of keys; rounded to BF16 instead of F16 */
 };
 
+/* engine_gpu_chains: for each row of x[T][heads][d], whose elements are adjacent: adds a bias,
+ * norms, rotates, and stores it in the slots of a cache of int16 groups; each if it has a result.
+ * Grid: x: the rows of all chains; GPU_WARP threads; shared memory: 2 * ENGINE_GPU_CHAIN_SIZE
+ * floats. */
+enum { ENGINE_GPU_CHAINS = 3, ENGINE_GPU_CHAIN_SIZE = 1024 /* elements of a row, at most */ };
+struct engine_gpu_chain {
+    int64_t d, n_heads, n_rows; /* n_rows: T * heads; 0: no chain */
+    const char *x;
+    int64_t head_bytes, token_bytes;
+    /* Of the results, which have no gaps; NULL: the chain lacks the op. */
+    float *sum, *normed, *rotated;
+    const float *bias;               /* [heads][d] */
+    const float *weight, *norm_bias; /* [d], or NULL */
+    enum engine_gpu_norm_kind kind;
+    float eps;
+    const char *table; /* of rotations */
+    int64_t n_rot, table_bytes;
+    char *cache; /* NULL: it is not stored */
+    int64_t cache_bytes, group_bytes, n_slots;
+    const int32_t *slots; /* [T] */
+    bool normal, values, bfloat;
+};
+struct engine_gpu_chains {
+    struct engine_gpu_ahead ahead;
+    struct engine_gpu_chain chain[ENGINE_GPU_CHAINS];
+};
+
 /* engine_gpu_attention: attention over a cache of int16 groups, a query row for n_parts blocks.
  * Grid: x: heads, y: tokens * n_parts; ENGINE_GPU_ATTENTION_THREADS threads; shared memory: struct
  * engine_gpu_attention_memory. With several parts engine_gpu_attention_merge makes the result of
- * the sums of chunks; its grid: x: heads, y: tokens. engine_gpu_attention_floats and
- * engine_gpu_attention_floats_merge: over values of floats. */
+ * the sums of chunks, an element for each thread, and converts it; its grid: x: blocks for a row of
+ * out, y: tokens. engine_gpu_attention_floats and engine_gpu_attention_floats_merge: over values of
+ * floats. */
 struct engine_gpu_attention {
     struct engine_gpu_tensor out, q, k, v, ranges, tables, sinks, relative;
     int64_t n_slots;
@@ -160,6 +206,9 @@ struct engine_gpu_attention {
     float softcap; /* 0: off */
     int32_t n_parts, n_chunks; /* chunks of a table */
     float *sums;               /* [tokens][heads][n_chunks][2 + dv]; NULL: one part */
+    /* Of merges, of rows of a multiple of ENGINE_GPU_ATTENTION_THREADS elements. */
+    struct engine_gpu_converted to;
+    struct engine_gpu_ahead ahead;
     float slope[ENGINE_GPU_ATTENTION_SLOPES]; /* ALiBi's, of each head; all 0: off */
 };
 
