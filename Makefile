@@ -153,9 +153,10 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 %_dotprod.o: ALL_CFLAGS += -march=armv8.2-a+dotprod
 %_i8mm.o: ALL_CFLAGS += -march=armv8.2-a+dotprod+i8mm
 
-# Scalar forms of every op and code book, which -O3 unrolls to 0.2 MB more: processors with AVX2 or
+# Scalar forms of every op and type, which -O3 unrolls to 0.3 MB more: processors with AVX2 or
 # NEON have kernels instead. Of the search in books of vectors the form with AVX2, too: quantizing is rare.
-SCALAR := engine/cpu/isa/vec_scalar engine/cpu/isa/attn_scalar quant/super/book_types quant/super/vector_types quant/encode/vector_fit quant/x86/vector_fit_avx2
+SCALAR := engine/cpu/isa/vec_scalar engine/cpu/isa/attn_scalar quant/block32/block32_types quant/super/k_types quant/super/grid_types \
+    quant/super/book_types quant/super/vector_types quant/encode/grid_fit quant/encode/vector_fit quant/x86/vector_fit_avx2
 $(SCALAR:%=$(BUILD)/%.o): private ALL_CFLAGS := $(subst -O3,-O2,$(ALL_CFLAGS))
 # Of sanitized kernels, checks that intrinsics repeat at each access take three quarters of the compile time:
 # whether a pointer is null, aligned, wraps or left its block. Those of memory, shifts, ranges and overflow remain.
