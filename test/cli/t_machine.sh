@@ -346,6 +346,11 @@ if unshare -m true 2>"$work/said"; then
         has=true
         dd if="$work/mixture.gguf" of="$work/said" bs=1M count=1 iflag=direct 2>"$work/direct" || has=false
         is_json ".results[0] | has(\"disk_bytes_per_second\") == $has and has(\"disk_read_bytes_per_second\") == $has"
+        infer split "$work/mixture.gguf" "$work/part" --no-tensor-first-split # the first part has no experts
+        status 0
+        limited "$version" $limit '"$INFER" bench -m "$work"/part-00001-of-*.gguf -p 0 -n 2 -r 1 -t 1 --json'
+        is_json ".results[0] | has(\"disk_bytes_per_second\") == $has"
+        rm "$work"/part-*
     done
 else
     skip 'no mount namespaces'
