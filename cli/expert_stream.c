@@ -99,10 +99,22 @@ static void *read_blocks(void *data)
     return NULL;
 }
 
-double cli_stream_disk_rate(const char *path)
+/* Opens the part of a model that has its first experts, past the page cache; -1 on an error. */
+static int open_experts(const struct gguf_file *file)
+{
+    struct base_error ignored = BASE_ERROR_INIT; /* the rate is not known then */
+    uint64_t i = 0;
+    while (i + 1 < gguf_tensor_count(file) && !is_experts(gguf_tensor_at(file, i))) i++;
+    char *path = gguf_part_name(file, gguf_tensor_at(file, i)->part, &ignored);
+    const int fd = path ? base_os_open_direct(path) : -1;
+    free(path);
+    return fd;
+}
+
+double cli_stream_disk_rate(const struct gguf_file *file)
 {
     struct disk_reader reader[READERS];
-    const int fd = base_os_open_direct(path);
+    const int fd = open_experts(file);
     const off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
     const double start = base_seconds();
     uint64_t bytes = 0;

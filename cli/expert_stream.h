@@ -30,6 +30,6 @@ void cli_stream_look(struct cli_model *m, uint64_t room);
  * the room allow. */
 void cli_stream_open(struct cli_model *m);
 
-/* Measures the rate of the disk with large random reads of the file, past the page cache, in bytes
- * per second; 0: not known. Takes about half a second. */
-double cli_stream_disk_rate(const char *path);
+/* Measures the rate of the disk with large random reads of the file that has the first experts,
+ * past the page cache, in bytes per second; 0: not known. Takes about half a second. */
+double cli_stream_disk_rate(const struct gguf_file *file);

@@ -371,7 +371,7 @@ static bool open_subjects(struct bench *b, struct base_error *err)
         if (!cli_model_open_file(&u->model, v, err) || !cli_model_open_weights(&u->model, v, err))
             return false;
         u->work = count_work(u->model.file, model_facts(u->model.model));
-        if (u->model.stream.on) u->disk = cli_stream_disk_rate(gguf_path(u->model.file));
+        if (u->model.stream.on) u->disk = cli_stream_disk_rate(u->model.file);
         if (u->disk > 0) u->io = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
     }
     return true;
