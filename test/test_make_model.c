@@ -167,6 +167,12 @@ static void numbers_that_contradict_each_other_are_refused_by_key(void **state)
          "18, not 3 layers 2 times 4"},
         {"kimi-linear", "kda.head_dim=24", "kda.head_dim=24 attention.head_count=0,0,0,0,0",
          "kimi-linear.attention.head_count", "no layer has heads"},
+        {"kimi-k3", "kda.gate_lower_bound=-5.0", "kda.gate_lower_bound=0.5",
+         "kimi-k3.kda.gate_lower_bound", "not 0 or less"},
+        {"bailingmoe3", "kda.gate_lower_bound=-5.0", "x=1", "bailingmoe3.kda.gate_lower_bound",
+         "missing"},
+        {"bailingmoe3", "kda.gate_lower_bound=-5.0",
+         "kda.gate_lower_bound=-5.0 kda.safe_gate=false", "bailingmoe3.kda.safe_gate", "false"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
