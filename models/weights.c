@@ -512,6 +512,19 @@ static void ignore_bias_and_scale(struct binder *b, const struct model_tensor_ro
     }
 }
 
+/* Checks a table of experts' ids. */
+static bool check_expert_ids(const struct binder *b, const struct engine_tensor *t)
+{
+    const int32_t *id = (const void *)t->data;
+    const int64_t n = t->ne[0] * t->ne[1];
+    for (int64_t i = 0; i < n; i++)
+        if (id[i] < 0 || (uint32_t)id[i] >= b->p->n_expert)
+            return base_fail_at(b->err, BASE_MODEL, t->name, -1,
+                                "value %lld is %d, no id of %u experts", (long long)i, (int)id[i],
+                                b->p->n_expert);
+    return true;
+}
+
 /* Binds the scales of a layer's linear that have the numbers of the layer's runs. */
 static bool bind_scales_by_run(struct binder *b, const struct model_tensor_row *row, uint32_t layer,
                                struct model_linear *l)
@@ -569,6 +582,7 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
         return false;
     if (!found.weight && is_required(row, self))
         return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");
+    if (row->kind == MODEL_IDS && found.weight && !check_expert_ids(b, found.weight)) return false;
     if (is_pointer) {
         *(struct engine_tensor **)field = found.weight;
         return true;

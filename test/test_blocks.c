@@ -272,6 +272,44 @@ static void a_file_without_the_gating_function_has_the_usual_one(void **state)
     free(row[1]);
 }
 
+/* Opens the model with one number of its first table of experts replaced; the error is *err. */
+static void open_with_expert(int32_t expert, struct base_error *err)
+{
+    static const char table[] = "blk.0.ffn_gate_tid2eid.weight";
+    const struct engine_options options = engine_options_default();
+    struct engine *engine = engine_new(&options, err);
+    char path[64];
+    write_model("deepseek4", NULL, path);
+    struct gguf_file *file = gguf_open(path, err);
+    assert_true(engine && file);
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, (long)gguf_tensor_find(file, table)->offset + 20, SEEK_SET), 0);
+    assert_int_equal(fwrite(&expert, sizeof expert, 1, f), 1);
+    fclose(f);
+    gguf_close(file);
+    file = gguf_open(path, err);
+    unlink(path);
+    model_close(model_open(file, engine, NULL, err));
+    if (err->code) assert_string_equal(err->item, table);
+    gguf_close(file);
+    engine_free(engine);
+}
+
+static void a_table_with_experts_that_do_not_exist_is_refused(void **state)
+{
+    static const int32_t wrong[] = {-1, 8, INT32_MIN};
+    struct base_error err = BASE_ERROR_INIT;
+    (void)state;
+    open_with_expert(7, &err);
+    assert_int_equal(err.code, BASE_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        err = (struct base_error)BASE_ERROR_INIT;
+        open_with_expert(wrong[i], &err);
+        assert_int_equal(err.code, BASE_MODEL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +318,7 @@ int main(void)
         cmocka_unit_test(a_loaded_sequence_or_its_beginning_goes_on_as_the_saved_one),
         cmocka_unit_test(beginnings_of_texts_go_on_as_such_in_models_of_every_state),
         cmocka_unit_test(a_file_without_the_gating_function_has_the_usual_one),
+        cmocka_unit_test(a_table_with_experts_that_do_not_exist_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,6 +167,16 @@ static void numbers_that_contradict_each_other_are_refused_by_key(void **state)
          "18, not 3 layers 2 times 4"},
         {"kimi-linear", "kda.head_dim=24", "kda.head_dim=24 attention.head_count=0,0,0,0,0",
          "kimi-linear.attention.head_count", "no layer has heads"},
+        {"deepseek32", "attention.value_length_mla=24", "x=1",
+         "deepseek32.attention.key_length_mla", "attention.value_length_mla"},
+        {"hy_v4", "attention.q_lora_rank=40", "x=1", "hy_v4.attention.q_lora_rank",
+         "latent queries"},
+        {"kimi-k3", "kda.gate_lower_bound=-5.0", "kda.gate_lower_bound=0.5",
+         "kimi-k3.kda.gate_lower_bound", "not 0 or less"},
+        {"bailingmoe3", "kda.gate_lower_bound=-5.0", "x=1", "bailingmoe3.kda.gate_lower_bound",
+         "missing"},
+        {"bailingmoe3", "kda.gate_lower_bound=-5.0",
+         "kda.gate_lower_bound=-5.0 kda.safe_gate=false", "bailingmoe3.kda.safe_gate", "false"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

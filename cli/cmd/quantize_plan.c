@@ -30,7 +30,8 @@ enum { N_FALLBACKS = sizeof fallbacks / sizeof *fallbacks, FALLBACK_LEN = 32 };
 static const char kept[] =
     "_norm. ffn_gate_inp. ffn_gate_tid2eid. position_embd. token_types. ssm_conv1d "
     "shortconv.conv. altup laurel per_layer_model_proj. rope_freqs attn_rel_b. "
-    "indexer.k_proj indexer.q_proj time_mix_first. time_mix_w0. time_mix_w1. time_mix_w2. "
+    "compressor_ape. ple_norm_ ple_conv1d. indexer.k_proj indexer.q_proj "
+    "time_mix_first. time_mix_w0. time_mix_w1. time_mix_w2. "
     "time_mix_v0. time_mix_v1. time_mix_v2. time_mix_a0. time_mix_a1. time_mix_a2. "
     "time_mix_g1. time_mix_g2. time_mix_decay_w1. time_mix_decay_w2. time_mix_lerp_fused. "
     "sam.pos_embd sam.neck. sam.net_ .rel_pos .patch_embd .patch_merger a.rvq.codebook "

@@ -3,7 +3,7 @@
  *
  *     q, k, v = silu(convolution of W_q x, W_k x, W_v x);  q and k have length 1
  *     f = W_fb W_fa x + dt, or W_fa x + dt;  beta = sigmoid(W_beta x)
- *     decay = a softplus(f), or, with a bound L < 0, L sigmoid(|a| f)
+ *     decay = a softplus(f), or, with a bound L <= 0, L sigmoid(|a| f)
  *     out = W_o (RMS(delta rule) * sigmoid(gate x)),  gate x = W_gb W_ga x or W_ga x */
 #include "models/block/blocks.h"
 #include <math.h>
@@ -12,7 +12,7 @@ struct kda {
     uint32_t n_embd, n_taps, n_head, d, n_inner; /* E, K, H, D, H D */
     uint32_t n_f, n_f_in, n_g, n_g_in; /* rows of W_fa, W_ga; D, or 0 without W_fb, W_gb */
     uint32_t a_in, a_out;              /* shape of a in files: H numbers */
-    float bound;                       /* L; 0: none */
+    float bound;                       /* L; -INFINITY: none */
     struct model_linear q, k, v, beta;
     struct engine_tensor *conv_q, *conv_k, *conv_v; /* [K][H D] */
     struct model_linear f_a, f_b, g_a, g_b;
@@ -56,6 +56,24 @@ static bool read_heads(struct model_reader *r, uint32_t layer, uint32_t *n_head)
     return *n_head > 0 || model_reader_fail(r, key, "no layer has heads");
 }
 
+/* Reads the bound of decays. Some writers put -inf for a missing key. */
+static bool read_bound(struct model_reader *r, const struct model_kda_row *row, float *bound)
+{
+    static const char key[] = "kda.gate_lower_bound", safe_key[] = "kda.safe_gate";
+    bool safe = true;
+    *bound = -INFINITY;
+    if (!row->bounded) return true;
+    if (!gguf_get_f32(r->file, model_reader_key(r, key), bound, r->err) ||
+        !gguf_get_bool(r->file, model_reader_key(r, safe_key), &safe, r->err))
+        return false;
+    if (row->positive && !safe)
+        return model_reader_fail(r, safe_key, "false: decays without a bound");
+    if (!(*bound <= 0.0f) || (row->positive && !isfinite(*bound)))
+        return model_reader_fail(
+            r, key, "%s", isnan(*bound) || *bound > 0.0f ? "not 0 or less" : "this key is missing");
+    return true;
+}
+
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
 {
     struct kda *a = self;
@@ -64,11 +82,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
         !model_read_u32(r, "ssm.conv_kernel", MODEL_REQUIRED, 2, MODEL_MAX_TAPS, &a->n_taps) ||
         !model_read_u32(r, "kda.head_dim", MODEL_REQUIRED, 1, MODEL_MAX_DIM / a->n_head / 3,
                         &a->d) ||
-        (row->bounded &&
-         !model_read_f32(r, "kda.gate_lower_bound", MODEL_OPTIONAL, -INFINITY, &a->bound)))
+        !read_bound(r, row, &a->bound))
         return false;
-    if (a->bound > 0.0f)
-        return model_reader_fail(r, "kda.gate_lower_bound", "%g is positive", (double)a->bound);
     a->n_embd = p->n_embd;
     a->n_inner = a->n_head * a->d;
     a->n_f_in = row->decay_full ? 0 : a->d;
@@ -114,7 +129,7 @@ static struct engine_tensor *build_decay(const struct model_builder *b, const st
 {
     f = model_split_heads(b, engine_add(b->g, f, a->dt), a->n_head, a->d);
     struct engine_tensor *by = engine_reshape(b->g, a->a, 3, (int64_t[]){1, a->n_head, 1});
-    if (a->bound == 0.0f) return engine_mul(b->g, engine_unary(b->g, f, ENGINE_SOFTPLUS), by);
+    if (isinf(a->bound)) return engine_mul(b->g, engine_unary(b->g, f, ENGINE_SOFTPLUS), by);
     f = engine_mul(b->g, f, by);
     if (!b->params->arch->kda.positive) f = engine_scale(b->g, f, -1.0f, 0.0f);
     return engine_scale(b->g, engine_unary(b->g, f, ENGINE_SIGMOID), a->bound, 0.0f);

@@ -269,9 +269,12 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
                   : (struct model_kv_shape){.n_head = a->n_head, .size_k = a->d, .size_v = a->dv};
     l->kv.window = window;
     if (!read_indexer(r, p, l->index, window > 0, a)) return false;
-    if (a->indexed && (!apart || a->n_q_latent == 0))
-        return model_reader_fail(r, "attention.q_lora_rank", "an indexer needs latent %s",
-                                 apart ? "queries" : "keys");
+    if (a->indexed && !apart)
+        return model_reader_fail(
+            r, "attention.key_length_mla",
+            "an indexer needs latent keys: this and attention.value_length_mla");
+    if (a->indexed && a->n_q_latent == 0)
+        return model_reader_fail(r, "attention.q_lora_rank", "an indexer needs latent queries");
     if (a->has_indexer) {
         l->kv.size_index = a->d_index;
         l->kv.ratio = a->kpool;

@@ -82,6 +82,13 @@ if command -v python3 >/dev/null 2>&1; then
     is "$(type_of blk.0.ssm_conv1d_q.weight)" F32
     is "$(type_of v.patch_embd.weight)" F32
     is "$(type_of blk.0.x.weight)" Q8_0
+    bare qwen4exp blk.0.ple_norm_key.weight blk.0.ple_conv1d.weight blk.0.attn_compressor_ape.weight \
+        blk.0.indexer_compressor_ape.weight blk.0.ple_key.weight
+    types Q8_0 >/dev/null
+    for vector in ple_norm_key ple_conv1d attn_compressor_ape indexer_compressor_ape; do
+        is "$(type_of blk.0.$vector.weight)" F32
+    done
+    is "$(type_of blk.0.ple_key.weight)" Q8_0
 else
     skip 'no Python'
 fi
