@@ -289,6 +289,18 @@ SUPER_AVX512 void iq2_kl_codes(const uint8_t *const two[2], __m512i code[8])
         book_lanes_join(v, high, 2 * g - 4, 2 * g - 3, index);                                     \
     }
 
+/* Pairs are in the order of nibble_32, too. */
+LANES(iq3_k)
+{
+    __m512i v[4];
+    super_rows_load_avx512(row, OFFSET(iq3_k, q) + g / 2 * 32 + 16 * half, v);
+    if (g == 0) super_rows_load_avx512(row, OFFSET(iq3_k, high) + 16 * half, high);
+    EACH (j, 2)
+        EACH (i, 4)
+            index[4 * j + i] = super_put_bits(super_move_avx512(high[i], 2 * g + j - 2), 4,
+                                              super_bits_avx512(v[i], g % 2 * 4 + 2 * j, 3));
+}
+
 LANES_NIBBLE_16(iq4_k)
 LANES_NIBBLE_16(iq4_ks)
 LANES_FIVE(iq5_k)
@@ -302,6 +314,7 @@ LANES(iq6_k)
     book_lanes_join(v, high, g % 2 * 4 - 4, g % 2 * 4 - 2, index);
 }
 
+BOOK_UNPACK_VBMI(iq3_k, super_book_iq3, 16, false)
 BOOK_UNPACK_VBMI(iq4_k, super_book_iq4, 16, true)
 BOOK_UNPACK_VBMI(iq4_ks, super_book_iq4, 16, true)
 BOOK_UNPACK_VBMI(iq5_k, super_book_iq5, 32, false)
@@ -311,7 +324,8 @@ BOOK_UNPACK_VBMI(iq6_k, super_book_iq6, 64, false)
 /* ---- Kernels ---- */
 
 BOOK_KERNELS_BY_ONE(iq2_k, super_codes_first, iq2_k_bits, 5, book_order_pair, false)
-BOOK_KERNELS_BY_ONE(iq3_k, super_codes_first, iq3_k_bits, 4, book_order_pair, false)
+BOOK_FUNCTIONS_BY_ONE(iq3_k, super_codes_first, iq3_k_bits, 4, book_order_pair, false)
+BOOK_TABLE(iq3_k, [CPU_AVX512BF16] = {BOOK_MEMBERS_VBMI(iq3_k)})
 BOOK_FUNCTIONS(iq4_k, super_codes_first, iq4_k_bits, 4, book_order_nibble_16, book_heads_6, false)
 
 /* iq4_k_codes with VBMI: VPERMB ignores the two highest bits of an index, and the table has four
