@@ -89,41 +89,42 @@ static bool take_staged(struct engine_gpu *gpu, const struct quant_type *type,
            set_shared(gpu, gpu->gemv[type->id], QUANT_GPU_STAGED_BYTES, err);
 }
 
+const char *const engine_gpu_kernel_names[ENGINE_GPU_KERNELS] = {
+    [ENGINE_GPU_KERNEL_MAP] = "engine_gpu_map",
+    [ENGINE_GPU_KERNEL_SET_ROWS] = "engine_gpu_set_rows",
+    [ENGINE_GPU_KERNEL_NORM] = "engine_gpu_norm",
+    [ENGINE_GPU_KERNEL_NORM_LONG] = "engine_gpu_norm_long",
+    [ENGINE_GPU_KERNEL_SUM_ROWS] = "engine_gpu_sum_rows",
+    [ENGINE_GPU_KERNEL_SOFT_MAX] = "engine_gpu_soft_max",
+    [ENGINE_GPU_KERNEL_CHOOSE_EXPERTS] = "engine_gpu_choose_experts",
+    [ENGINE_GPU_KERNEL_EXPERT_WEIGHTS] = "engine_gpu_expert_weights",
+    [ENGINE_GPU_KERNEL_EXPERT_SUM] = "engine_gpu_expert_sum",
+    [ENGINE_GPU_KERNEL_ROPE] = "engine_gpu_rope",
+    [ENGINE_GPU_KERNEL_SET_KV] = "engine_gpu_set_kv",
+    [ENGINE_GPU_KERNEL_CHAINS] = "engine_gpu_chains",
+    [ENGINE_GPU_KERNEL_ATTENTION] = "engine_gpu_attention",
+    [ENGINE_GPU_KERNEL_ATTENTION_MERGE] = "engine_gpu_attention_merge",
+    [ENGINE_GPU_KERNEL_ATTENTION_FLOATS] = "engine_gpu_attention_floats",
+    [ENGINE_GPU_KERNEL_ATTENTION_FLOATS_MERGE] = "engine_gpu_attention_floats_merge",
+    [ENGINE_GPU_KERNEL_CHOOSE_SCORES] = "engine_gpu_choose_scores",
+    [ENGINE_GPU_KERNEL_CHOOSE_KEYS] = "engine_gpu_choose_keys",
+    [ENGINE_GPU_KERNEL_COMPRESS_KEYS] = "engine_gpu_compress_keys",
+    [ENGINE_GPU_KERNEL_SINKHORN] = "engine_gpu_sinkhorn",
+    [ENGINE_GPU_KERNEL_MUL_MAT_TRANSPOSED] = "engine_gpu_mul_mat_transposed",
+    [ENGINE_GPU_KERNEL_ADD_LOW_RANK] = "engine_gpu_add_low_rank",
+    [ENGINE_GPU_KERNEL_ROOFLINE] = "engine_gpu_roofline",
+    [ENGINE_GPU_KERNEL_SSM_CONV] = "engine_gpu_ssm_conv",
+    [ENGINE_GPU_KERNEL_SSM_SCAN] = "engine_gpu_ssm_scan",
+    [ENGINE_GPU_KERNEL_WKV6] = "engine_gpu_wkv6",
+    [ENGINE_GPU_KERNEL_WKV7] = "engine_gpu_wkv7",
+    [ENGINE_GPU_KERNEL_GATED_DELTA] = "engine_gpu_gated_delta",
+};
+
 static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
 {
-    static const char *const names[ENGINE_GPU_KERNELS] = {
-        [ENGINE_GPU_KERNEL_MAP] = "engine_gpu_map",
-        [ENGINE_GPU_KERNEL_SET_ROWS] = "engine_gpu_set_rows",
-        [ENGINE_GPU_KERNEL_NORM] = "engine_gpu_norm",
-        [ENGINE_GPU_KERNEL_NORM_LONG] = "engine_gpu_norm_long",
-        [ENGINE_GPU_KERNEL_SUM_ROWS] = "engine_gpu_sum_rows",
-        [ENGINE_GPU_KERNEL_SOFT_MAX] = "engine_gpu_soft_max",
-        [ENGINE_GPU_KERNEL_CHOOSE_EXPERTS] = "engine_gpu_choose_experts",
-        [ENGINE_GPU_KERNEL_EXPERT_WEIGHTS] = "engine_gpu_expert_weights",
-        [ENGINE_GPU_KERNEL_EXPERT_SUM] = "engine_gpu_expert_sum",
-        [ENGINE_GPU_KERNEL_ROPE] = "engine_gpu_rope",
-        [ENGINE_GPU_KERNEL_SET_KV] = "engine_gpu_set_kv",
-        [ENGINE_GPU_KERNEL_CHAINS] = "engine_gpu_chains",
-        [ENGINE_GPU_KERNEL_ATTENTION] = "engine_gpu_attention",
-        [ENGINE_GPU_KERNEL_ATTENTION_MERGE] = "engine_gpu_attention_merge",
-        [ENGINE_GPU_KERNEL_ATTENTION_FLOATS] = "engine_gpu_attention_floats",
-        [ENGINE_GPU_KERNEL_ATTENTION_FLOATS_MERGE] = "engine_gpu_attention_floats_merge",
-        [ENGINE_GPU_KERNEL_CHOOSE_SCORES] = "engine_gpu_choose_scores",
-        [ENGINE_GPU_KERNEL_CHOOSE_KEYS] = "engine_gpu_choose_keys",
-        [ENGINE_GPU_KERNEL_COMPRESS_KEYS] = "engine_gpu_compress_keys",
-        [ENGINE_GPU_KERNEL_SINKHORN] = "engine_gpu_sinkhorn",
-        [ENGINE_GPU_KERNEL_MUL_MAT_TRANSPOSED] = "engine_gpu_mul_mat_transposed",
-        [ENGINE_GPU_KERNEL_ADD_LOW_RANK] = "engine_gpu_add_low_rank",
-        [ENGINE_GPU_KERNEL_ROOFLINE] = "engine_gpu_roofline",
-        [ENGINE_GPU_KERNEL_SSM_CONV] = "engine_gpu_ssm_conv",
-        [ENGINE_GPU_KERNEL_SSM_SCAN] = "engine_gpu_ssm_scan",
-        [ENGINE_GPU_KERNEL_WKV6] = "engine_gpu_wkv6",
-        [ENGINE_GPU_KERNEL_WKV7] = "engine_gpu_wkv7",
-        [ENGINE_GPU_KERNEL_GATED_DELTA] = "engine_gpu_gated_delta",
-    };
     bool ok = true;
     for (int i = 0; ok && i < ENGINE_GPU_KERNELS; i++)
-        ok = take_kernel(gpu, names[i], &gpu->op[i], err);
+        ok = take_kernel(gpu, engine_gpu_kernel_names[i], &gpu->op[i], err);
     for (uint32_t id = 0; ok && id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (type && type->act) ok = take_quant_kernel(gpu, "gemv", type->name, &gpu->gemv[id], err);
@@ -192,6 +193,10 @@ void engine_gpu_launch(struct engine_gpu *gpu, void *kernel, const struct engine
                        const void *arguments)
 {
     void *list[] = {(void *)arguments};
+    if (kernel == gpu->left_out) {
+        gpu->n_left_out++;
+        return;
+    }
     if (!enter(gpu)) return;
     const int result = gpu->driver.launch(kernel, grid->x, grid->y, 1, grid->threads, 1, 1,
                                           grid->shared, gpu->stream, list, NULL);

@@ -58,10 +58,14 @@ struct engine_gpu {
     int n_rest;
     const struct engine_tensor *converted; /* whose columns are in scratch, for the next step; or
                                               NULL */
+    const void *left_out; /* a kernel that is not started, to measure its time; NULL: none */
+    int n_left_out;       /* such starts so far */
     /* A product, and how many bytes of its weights kernels before it load (gpu_product.h). */
     const struct engine_tensor *ahead_of;
     int64_t ahead;
 };
+
+extern const char *const engine_gpu_kernel_names[ENGINE_GPU_KERNELS];
 
 struct engine_gpu_grid {
     uint32_t x, y;    /* blocks */

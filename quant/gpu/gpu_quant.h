@@ -241,8 +241,9 @@ static inline uint32_t quant_gpu_staged_bytes(const struct quant_type *type,
            (uint32_t)(shape->rows * (shape->warps * per_step + 1)) * (uint32_t)sizeof(float);
 }
 
-/* As few warps as the rounds need; so many rows that the grid has WARPS warps or more, because a
- * warp begins with instructions that do not depend on its rows. */
+/* As few warps as the rounds need. More rows for each block, because a warp begins with work that
+ * does not depend on them, while the grid has about WARPS warps: 16 on each of an H100's
+ * multiprocessors, all at once. */
 static inline struct quant_gpu_gemv_shape quant_gpu_staged_shape(const struct quant_type *type,
                                                                  int64_t k, int64_t n_rows)
 {
@@ -252,8 +253,8 @@ static inline struct quant_gpu_gemv_shape quant_gpu_staged_shape(const struct qu
                   rounds = (steps + QUANT_GPU_STAGED_WARPS - 1) / QUANT_GPU_STAGED_WARPS;
     struct quant_gpu_gemv_shape shape = {.warps = (int)((steps + rounds - 1) / rounds),
                                          .stages = 2};
-    const int64_t rows = n_rows * shape.warps / WARPS / ROWS * ROWS;
-    shape.rows = rows < ROWS ? ROWS : rows > MOST_ROWS ? MOST_ROWS : (int)rows;
+    const int64_t rows = (n_rows * shape.warps + WARPS * ROWS - 1) / (WARPS * ROWS) * ROWS;
+    shape.rows = rows > MOST_ROWS ? MOST_ROWS : (int)rows;
     if (quant_gpu_staged_bytes(type, &shape) > QUANT_GPU_STAGED_BYTES) shape.stages = 1;
     shape.shared = quant_gpu_staged_bytes(type, &shape);
     return shape;

@@ -1,5 +1,6 @@
 /* test/bench/bench_gpu.c: speeds of a GPU, for docs/gpu.md: copying memory, starting kernels, and
- * products of each type of weights with one column and with many; or the steps of a model. */
+ * products of each type of weights with one column and with many; or a step of a model, and what it
+ * takes less without each of its kernels. */
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "engine/gpu/gpu.h"
@@ -88,29 +89,68 @@ static void bench_type(struct engine_gpu *gpu, const struct engine_place *place,
     printf("\n");
 }
 
-/* Steps of one token of a model whose layers are all on the GPU. */
-static void bench_model(struct engine *engine, const struct engine_place *place, const char *path)
+/* Milliseconds of a step of one token, at best of three runs. */
+static double step_time(struct model *model, int steps)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct model_session_options options = model_session_options_default();
+    options.n_ctx = 512;
+    struct model_session *session = model_session_new(model, &options, &err);
+    check(session != NULL, &err);
+    double best = 1e9;
+    for (int run = 0; run < 4; run++) { /* the first one collects the kernels */
+        const double start = base_seconds();
+        for (int i = 0; i < steps; i++) {
+            struct model_token token = {.id = i, .wants_logits = true};
+            check(model_eval_batch(session, &token, 1, NULL, NULL, &err), &err);
+        }
+        const double ms = (base_seconds() - start) * 1e3 / steps;
+        if (run && ms < best) best = ms;
+    }
+    model_session_free(session);
+    return best;
+}
+
+/* What a step takes less without a kernel, whose results are then old ones. */
+static void bench_kernel(struct engine_gpu *gpu, struct model *model, double all, const char *name,
+                         const void *kernel)
+{
+    enum { STEPS = 16 };
+    gpu->left_out = kernel;
+    gpu->n_left_out = 0;
+    (void)step_time(model, 2);
+    const int starts = gpu->n_left_out / 2; /* plainly, and collected */
+    if (starts) {
+        const double ms = all - step_time(model, STEPS);
+        printf("  %-36s %4d starts %8.3f ms %7.2f us each\n", name, starts, ms, ms * 1e3 / starts);
+    }
+    gpu->left_out = NULL;
+}
+
+/* A step of one token of a model whose layers are all on the GPU, and the kernels' parts of it. */
+static void bench_model(struct engine_gpu *gpu, struct engine *engine,
+                        const struct engine_place *place, const char *path)
 {
     enum { STEPS = 32 };
     struct base_error err = BASE_ERROR_INIT;
-    struct model_session_options options = model_session_options_default();
     const struct model_placement placement = {
         .place = place, .n_layers = UINT32_MAX, .output = true};
     struct gguf_file *file = gguf_open(path, &err);
     check(file != NULL, &err);
     struct model *model = model_open(file, engine, &placement, &err);
     check(model != NULL, &err);
-    options.n_ctx = 512;
-    struct model_session *session = model_session_new(model, &options, &err);
-    check(session != NULL, &err);
-    double start = 0.0;
-    for (int i = 0; i < STEPS; i++) {
-        struct model_token token = {.id = i, .wants_logits = true};
-        if (i == STEPS / 2) start = base_seconds();
-        check(model_eval_batch(session, &token, 1, NULL, NULL, &err), &err);
-    }
-    printf("%.3f ms a step\n", (base_seconds() - start) * 1e3 / (STEPS - STEPS / 2));
-    model_session_free(session);
+    const double all = step_time(model, STEPS);
+    printf("%.3f ms a step; less without a kernel:\n", all);
+    for (int i = 0; i < ENGINE_GPU_KERNELS; i++)
+        bench_kernel(gpu, model, all, engine_gpu_kernel_names[i], gpu->op[i]);
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++)
+        if (gpu->gemv[id]) {
+            char name[QUANT_GPU_NAME_SIZE];
+            quant_gpu_name("gemv", quant_type_by_id(id)->name, name);
+            bench_kernel(gpu, model, all, name, gpu->gemv[id]);
+        }
+    for (int i = 0; i < QUANT_ACT_FORMS; i++)
+        if (gpu->quantize[i]) bench_kernel(gpu, model, all, "quantize", gpu->quantize[i]);
     model_close(model);
     gguf_close(file);
 }
@@ -130,7 +170,7 @@ int main(int argc, char **argv)
     const struct engine_place *place = engine_add_place(engine, &engine_backend_gpu, gpu, &err);
     check(place != NULL, &err);
     if (argc > 1 && strchr(argv[1], '.')) {
-        bench_model(engine, place, argv[1]);
+        bench_model(gpu, engine, place, argv[1]);
         return 0;
     }
     printf("copies within memory: %.0f GB/s read and written\n",
