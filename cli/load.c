@@ -2,6 +2,7 @@
 #include "cli/load.h"
 #include "base/interrupt.h"
 #include "base/memory.h"
+#include "base/size.h"
 #include "cli/gpu_layers.h"
 #include "cli/model_path.h"
 #include "cli/overrides.h"
@@ -73,6 +74,30 @@ bool cli_model_end_source(const struct cli_model *m, struct text_ids *ids, struc
     return id < 0 || ids->count == 0 || text_ids_add(ids, id, err);
 }
 
+/* Checks that there is memory for rows that are rewritten when the model is opened: the system
+ * would end the process. */
+static bool check_copies(const struct gguf_file *file, struct base_error *err)
+{
+    struct base_memory memory;
+    uint64_t copies = 0, room;
+    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(file, i);
+        const struct quant_type *plain = quant_type_plain(t->type, t->ne[0]);
+        uint64_t bytes;
+        if (plain && (!quant_row_bytes(plain, t->ne[0], &bytes) ||
+                      !base_mul(bytes, t->ne[1] * t->ne[2] * t->ne[3], &bytes) ||
+                      !base_add(copies, bytes, &copies)))
+            copies = UINT64_MAX;
+    }
+    if (copies == 0) return true;
+    base_memory_read("", &memory);
+    if (!base_memory_room(&memory, &room) || copies <= room) return true;
+    return base_fail_file(err, BASE_NO_MEMORY, gguf_path(file),
+                          "copies of interleaved rows need %.1f MB, of %.1f MB that are free "
+                          "(infer quantize IN OUT COPY makes a file without)",
+                          (double)copies / 1e6, (double)room / 1e6);
+}
+
 bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
                             struct base_error *err)
 {
@@ -86,6 +111,7 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
     o.plan_only = values->plan;
     if (values->isa && !cpu_level_by_name(values->isa, &o.level))
         return base_fail_at(err, BASE_USAGE, "--isa", -1, "'%s' is not a level", values->isa);
+    if (!o.plan_only && !check_copies(m->file, err)) return false;
     m->engine = engine_new(&o, err);
     if (!m->engine) return false;
     m->model = model_open(m->file, m->engine, NULL, err);

@@ -356,6 +356,27 @@ else
     skip 'no mount namespaces'
 fi
 
+begin copies_of_interleaved_rows_that_do_not_fit_are_an_error
+if unshare -m true 2>"$work/said" && command -v python3 >/dev/null 2>&1; then
+    "$make_model" "$work/rows.gguf" type=Q8_0 vocab=304 embd=256 heads=4 kv_heads=4 head_dim=64 ff=512 || bad 'no model'
+    python3 - "$work/rows.gguf" <<'PYTHON' # a matrix in Q8_0 becomes Q8_0_R8, with the same bytes
+import re, sys
+data = open(sys.argv[1], "rb").read()
+form = rb"(blk\.0\.attn_q\.weight\x02\0\0\0.{16})\x08\0\0\0"
+data = re.sub(form, lambda found: found[1] + b"\xd0\0\0\0", data, flags=re.DOTALL)
+open(sys.argv[1], "wb").write(data)
+PYTHON
+    infer run --plan -m "$work/rows.gguf" -t 1 --json
+    is_json '.bytes.copies == 256 * 256 / 32 * 34'
+    for version in $(versions); do
+        limited "$version" 40000 '"$INFER" -m "$work/rows.gguf" -p hello -n 8 -t 1'
+        status 4
+        err_line 'rows.gguf: copies of interleaved rows need 0.1 MB, of 0.0 MB that are free \(infer quantize IN OUT COPY makes a file without\)$'
+    done
+else
+    skip 'no mount namespaces, or no Python'
+fi
+
 begin nothing_is_read_ahead_without_experts_or_if_everything_fits
 if unshare -m true 2>"$work/said"; then
     infer bench -m "$work/mixture.gguf" -p 0 -n 2 -r 1 -t 1 --json
