@@ -125,9 +125,8 @@ if command -v jq >/dev/null && "$make_model" "$work/tiny.gguf" arch=llama tokens
 import sys
 
 data = open(sys.argv[1], "rb").read()
-form = rb"(blk\.0\.attn_q\.weight\x02\0\0\0.{16})\x08\0\0\0"
-data = re.sub(form, lambda found: found[1] + b"\xd0\0\0\0", data, flags=re.DOTALL)
-open(sys.argv[1], "wb").write(data)
+assert b"llama." in data
+open(sys.argv[2], "wb").write(data.replace(b"\5\0\0\0\0\0\0\0llama", b"\5\0\0\0\0\0\0\0nonsu").replace(b"llama.", b"nonsu."))
 PYTHON
     cut=$(($(wc -c <"$work/tiny.gguf") - 40000))
     head -c $cut "$work/tiny.gguf" >"$work/other/part.gguf"
@@ -360,11 +359,12 @@ fi
 begin copies_of_interleaved_rows_that_do_not_fit_are_an_error
 if unshare -m true 2>"$work/said" && command -v python3 >/dev/null 2>&1; then
     "$make_model" "$work/rows.gguf" type=Q8_0 vocab=304 embd=256 heads=4 kv_heads=4 head_dim=64 ff=512 || bad 'no model'
-    python3 - "$work/rows.gguf" <<'PYTHON' # Q8_0 becomes Q8_0_R8, with the same bytes
+    python3 - "$work/rows.gguf" <<'PYTHON' # a matrix in Q8_0 becomes Q8_0_R8, with the same bytes
 import re, sys
 data = open(sys.argv[1], "rb").read()
 form = rb"(blk\.0\.attn_q\.weight\x02\0\0\0.{16})\x08\0\0\0"
-open(sys.argv[1], "wb").write(re.sub(form, rb"\g<1>\xd0\0\0\0", data, flags=re.DOTALL))
+data = re.sub(form, lambda found: found[1] + b"\xd0\0\0\0", data, flags=re.DOTALL)
+open(sys.argv[1], "wb").write(data)
 PYTHON
     infer run --plan -m "$work/rows.gguf" -t 1 --json
     is_json '.bytes.copies == 256 * 256 / 32 * 34'
