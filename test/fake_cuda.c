@@ -62,8 +62,7 @@ static int release(void *handle_)
 
 /* ---- The device ---- */
 
-static bool
-    is_logging; /* FAKE_CUDA_LOG is there: writes name, blocks and threads of kernels to stderr */
+static bool is_logging; /* name, blocks and threads of started kernels, to stderr */
 
 int cuInit(unsigned flags)
 {

@@ -4,7 +4,8 @@
  * functions: a function of the host that reads or writes it ends the program with a segmentation
  * fault. "Machine code" is a text with the number of PTX texts. A program that is linked with it
  * opens it by a NULL library; a shared library of it stands in for libcuda.so.1, with the bytes of
- * memory that the variable FAKE_CUDA_MEMORY has. */
+ * memory that the variable FAKE_CUDA_MEMORY has; with FAKE_CUDA_LOG it writes started kernels to
+ * stderr. */
 #pragma once
 
 #include <stdint.h>

@@ -70,6 +70,7 @@ static void start_all(const struct engine_plan *plan, const struct engine_segmen
     struct engine_gpu *gpu = segment->place->device;
     const int end = segment->first_step + segment->n_steps;
     char *scratch = plan->memory[segment->place->index].scratch;
+    gpu->ahead_of = NULL; /* nothing is loaded for this run */
     for (int s = segment->first_step; s < end;) {
         const struct engine_gpu_op *row = plan->steps[s].row;
         const int n = engine_gpu_join(gpu, plan->steps + s, end - s, scratch);

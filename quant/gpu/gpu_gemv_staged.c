@@ -262,10 +262,10 @@ QUANT_INLINE float multiply_rows(const struct staged *type, const struct rows_wo
     const int b_warp = gpu_warp() * blocks_of_step(type), block = gpu_lane() / type->lanes;
     struct unit next = {0, b_warp}; /* whose copy is started next */
     float acc = 0.0f;
-    start_copy(type, t, next, stage);
-    next = unit_after(t, next);
-    if (other != stage) {
-        start_copy(type, t, next, other);
+    uint8_t *to = stage;
+    GPU_LOOP
+    for (int i = 0; i <= (other != stage); i++, to = other) {
+        start_copy(type, t, next, to);
         next = unit_after(t, next);
     }
     GPU_LOOP

@@ -89,7 +89,7 @@ static void bench_type(struct engine_gpu *gpu, const struct engine_place *place,
     printf("\n");
 }
 
-/* Milliseconds of a step of one token, at best of three runs. */
+/* Milliseconds of a step of one token, at best of two runs. */
 static double step_time(struct model *model, int steps)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -98,7 +98,7 @@ static double step_time(struct model *model, int steps)
     struct model_session *session = model_session_new(model, &options, &err);
     check(session != NULL, &err);
     double best = 1e9;
-    for (int run = 0; run < 4; run++) { /* the first one collects the kernels */
+    for (int run = 0; run < 3; run++) { /* the first one collects the kernels */
         const double start = base_seconds();
         for (int i = 0; i < steps; i++) {
             struct model_token token = {.id = i, .wants_logits = true};
@@ -115,7 +115,7 @@ static double step_time(struct model *model, int steps)
 static void bench_kernel(struct engine_gpu *gpu, struct model *model, double all, const char *name,
                          const void *kernel)
 {
-    enum { STEPS = 16 };
+    enum { STEPS = 8 };
     gpu->left_out = kernel;
     gpu->n_left_out = 0;
     (void)step_time(model, 2);
