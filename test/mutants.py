@@ -129,7 +129,6 @@ of("engine/gpu/device/gpu_norm.c", "test_gpu",
    )
 of("engine/gpu/device/gpu_chains.c", "test_gpu_models",
    ("gpu_sync_warp(); /* the row is there */", "", "a row is complete before it is normed or rotated"),
-   ("gpu_sync_warp(); /* the row is read */", "", "a row is read before its norm replaces it"),
    ("gpu_sync_warp(); /* the norm is there */", "", "a norm is complete before it is rotated"),
    ("gpu_sync_warp(); /* the rotated row is there */", "", "a rotated row is complete before it is stored",
     "a lane stores the elements that it rotates"),

@@ -18,6 +18,7 @@ QUANT_INLINE void load(const struct engine_gpu_chain *c, int64_t row, float *now
     gpu_sync_warp(); /* the row is there */
 }
 
+/* Sums exchange values after all lanes have read the row, so it may then be replaced. */
 QUANT_INLINE void norm(const struct engine_gpu_chain *c, int64_t row, float *now)
 {
     const char *x = (const char *)now;
@@ -25,7 +26,6 @@ QUANT_INLINE void norm(const struct engine_gpu_chain *c, int64_t row, float *now
     const float mean = is_norm ? gpu_sum_of(x, sizeof *now, c->d, 0.0f, false) / (float)c->d : 0.0f;
     const float factor =
         gpu_norm_factor(c->kind, c->eps, c->d, gpu_sum_of(x, sizeof *now, c->d, mean, true));
-    gpu_sync_warp(); /* the row is read */
     for (int64_t i = gpu_lane(); i < c->d; i += GPU_WARP) {
         float y = gpu_normed(c->kind, now[i], mean, factor);
         if (c->weight) y *= c->weight[i];
