@@ -226,8 +226,11 @@ static void same_as_merged_in_every_architecture(void **state)
     const char *const adapter[] = {in_folder("a.gguf", path[0]), in_folder("b.gguf", path[1])};
     for (const struct support_fixture *f = support_fixtures; f->name; f++) {
         const bool no_effect = strcmp(f->name, "phi3-scales") == 0; /* of its scales */
+        /* A product with a scale for each run is no product with one merged matrix. */
+        const bool by_run = strcmp(f->name, "hrm_text-scales") == 0;
         const bool evaluates = !arch_of(f)->source && !arch_of(f)->diffusion;
-        if (evaluates && !f->mtp && !no_effect && (!support_quick() || is_short_run(f->name)))
+        if (evaluates && !f->mtp && !no_effect && !by_run &&
+            (!support_quick() || is_short_run(f->name)))
             compare_with_merged(f, adapter);
     }
 }
