@@ -35,6 +35,7 @@ QUANT_INLINE void norm(const struct engine_gpu_chain *c, int64_t row, float *now
     gpu_sync_warp(); /* the norm is there */
 }
 
+/* A lane stores the elements that it rotates, so it waits for no other. */
 QUANT_INLINE void rotate(const struct engine_gpu_chain *c, int64_t row, const float *now,
                          float *next)
 {
@@ -48,7 +49,6 @@ QUANT_INLINE void rotate(const struct engine_gpu_chain *c, int64_t row, const fl
         if (i < c->n_rot) y = gpu_rotated(now[a], now[b], angle[pair], angle[n + pair], i == a);
         next[i] = c->rotated[row * c->d + i] = y;
     }
-    gpu_sync_warp(); /* the rotated row is there */
 }
 
 QUANT_INLINE void compute(const struct engine_gpu_chain *c, int64_t row)
