@@ -536,9 +536,9 @@ of("cli/cmd/quantize_target.c", "test_cli_policy",
    )
 of("cli/cmd/quantize_target.c", "t_quantize.sh",
    ("bytes < own;", "bytes != own;", "nothing becomes larger than it is"),
-   ("return other && own_type(other) == own_type(t) && is_open(u, n) &&", "return other && own_type(other) != own_type(t) && is_open(u, n) &&",
+   ("return other && cli_quantize_own_type(other) == cli_quantize_own_type(t) && is_open(u, n) &&", "return other && cli_quantize_own_type(other) != cli_quantize_own_type(t) && is_open(u, n) &&",
     "gate and up get one type"),
-   ("if (!size_as(target, t, to && to[i] ? to[i] : own_type(t), &one) ||", "if (!size_as(target, t, own_type(t), &one) ||",
+   ("if (!size_as(target, t, to && to[i] ? to[i] : cli_quantize_own_type(t), &one) ||", "if (!size_as(target, t, cli_quantize_own_type(t), &one) ||",
     "tensors with a given type count as that type"),
    )
 of("chat/messages.c", "test_cli_policy",

@@ -351,9 +351,8 @@ static bool head_size(struct quantize *q, uint64_t data, uint64_t *bytes, struct
     copy_metadata(q);
     for (uint64_t i = 0; i < gguf_tensor_count(q->in); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
-        const struct quant_type *plain = quant_type_plain(t->type, t->ne[0]);
         if (!cli_quantize_is_copy(t))
-            gguf_writer_tensor(q->writer, t->name, plain ? plain : t->type, t->n_dims, t->ne);
+            gguf_writer_tensor(q->writer, t->name, cli_quantize_own_type(t), t->n_dims, t->ne);
     }
     struct gguf_file *whole = gguf_writer_preview(q->writer, err);
     if (whole) *bytes = gguf_size(whole) - data;

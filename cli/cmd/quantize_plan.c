@@ -372,13 +372,18 @@ static const struct quant_type *fallback_of(const struct quant_type *type)
     return quant_type_by_id(fallbacks[i]);
 }
 
+const struct quant_type *cli_quantize_own_type(const struct gguf_tensor *t)
+{
+    const struct quant_type *plain = quant_type_plain(t->type, t->ne[0]);
+    return plain ? plain : t->type;
+}
+
 const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *p, uint64_t index,
                                                 bool *fell_back)
 {
     const struct gguf_tensor *t = gguf_tensor_at(p->file, index);
     *fell_back = false;
-    const struct quant_type *plain = quant_type_plain(t->type, t->ne[0]);
-    if (!is_converted(p, t)) return plain ? plain : t->type; /* a copy is not interleaved */
+    if (!is_converted(p, t)) return cli_quantize_own_type(t);
     const struct quant_type *type = wanted(p, index);
     if (!type || t->ne[0] % type->block_len == 0) return type;
     *fell_back = true;

@@ -46,6 +46,9 @@ bool cli_quantize_plan_make(struct cli_quantize_plan *p, const struct gguf_file 
                             struct base_error *err);
 void cli_quantize_plan_free(struct cli_quantize_plan *p);
 
+/* The type of a tensor that is copied: its own, or that of its rows without interleaving. */
+const struct quant_type *cli_quantize_own_type(const struct gguf_tensor *t);
+
 /* Returns the target type of tensor `index`, which is its own if it is not converted; NULL if the
  * plan has no TYPE and no option determines it. *fell_back: the planned type's block does not
  * divide its rows. */

@@ -213,12 +213,6 @@ static bool size_as(const struct cli_target *target, const struct gguf_tensor *t
            base_align_up(*bytes, target->alignment, bytes);
 }
 
-static const struct quant_type *own_type(const struct gguf_tensor *t)
-{
-    const struct quant_type *plain = quant_type_plain(t->type, t->ne[0]);
-    return plain ? plain : t->type;
-}
-
 bool cli_target_size(const struct cli_target *target, const struct quant_type *const *to,
                      uint64_t *bytes)
 {
@@ -228,7 +222,7 @@ bool cli_target_size(const struct cli_target *target, const struct quant_type *c
         const struct gguf_tensor *t = gguf_tensor_at(file, i);
         uint64_t one;
         if (cli_quantize_is_copy(t)) continue;
-        if (!size_as(target, t, to && to[i] ? to[i] : own_type(t), &one) ||
+        if (!size_as(target, t, to && to[i] ? to[i] : cli_quantize_own_type(t), &one) ||
             !base_add(*bytes, one, bytes))
             return false;
     }
@@ -272,7 +266,7 @@ static uint64_t partner_of(const struct units *u, uint64_t i)
              (int)t->name.size - before - gate_size, at + gate_size);
     other = gguf_tensor_find(u->target->plan->file, name);
     const uint64_t n = other ? (uint64_t)(other - tensor_at(u, 0)) : i;
-    return other && own_type(other) == own_type(t) && is_open(u, n) &&
+    return other && cli_quantize_own_type(other) == cli_quantize_own_type(t) && is_open(u, n) &&
                    memcmp(other->ne, t->ne, sizeof t->ne) == 0
                ? n
                : i;
@@ -284,7 +278,7 @@ static bool is_candidate(const struct gguf_tensor *t, int candidate)
 {
     uint64_t bytes, own;
     return quant_row_bytes(quant_type_by_id(candidates[candidate].id), t->ne[0], &bytes) &&
-           quant_row_bytes(own_type(t), t->ne[0], &own) && bytes < own;
+           quant_row_bytes(cli_quantize_own_type(t), t->ne[0], &own) && bytes < own;
 }
 
 /* Numbers the units, and makes the trials of their tensors. */
@@ -309,7 +303,8 @@ static bool add_candidate(struct units *u, uint64_t i, int c, bool is_first, dou
 {
     struct cli_target_unit *unit = &u->unit[u->of[i] - 1];
     const struct gguf_tensor *t = tensor_at(u, i);
-    const struct quant_type *type = c ? quant_type_by_id(candidates[c].id) : own_type(t);
+    const struct quant_type *type =
+        c ? quant_type_by_id(candidates[c].id) : cli_quantize_own_type(t);
     uint64_t bytes = 0;
     if (error < INFINITY && !size_as(u->target, t, type, &bytes)) return false;
     if (is_first || bytes == 0)
@@ -363,7 +358,8 @@ static double set_types(const struct units *u, const struct quant_type **to, dou
     for (uint64_t i = 0; i < u->n_tensors; i++) {
         if (!u->of[i]) continue;
         const int chosen = u->unit[u->of[i] - 1].chosen;
-        to[i] = chosen ? quant_type_by_id(candidates[chosen].id) : own_type(tensor_at(u, i));
+        to[i] = chosen ? quant_type_by_id(candidates[chosen].id)
+                       : cli_quantize_own_type(tensor_at(u, i));
         error[i] = 0;
         for (int c = 1; c < CLI_TARGET_TYPES; c++) {
             if (!is_candidate(tensor_at(u, i), c)) continue;
