@@ -215,6 +215,97 @@ static void a_norm_converts_the_columns_of_the_product_that_follows(void **state
         }
 }
 
+enum { EXPERTS = 5, EACH = 2, TOKENS = 70 };
+
+/* Divides the rows of w among as many matrices. */
+static void as_experts(struct weights *w)
+{
+    for (int i = 0; i < 2; i++) {
+        struct engine_tensor *t = i ? &w->there : &w->here;
+        t->ne[1] /= EXPERTS;
+        t->ne[2] = EXPERTS;
+        t->nb[2] = t->nb[1] * t->ne[1];
+        t->nb[3] = t->nb[2] * EXPERTS;
+    }
+}
+
+enum unlike { ALIKE, OTHER_ROWS, OTHER_IDS, OTHER_TYPE };
+
+/* Gate and up of a token's experts, which may have other rows or ids, and what is after them;
+ * returns the kernels of a GPU. */
+static int multiply_experts(const struct rig *rig, struct weights *w, bool on_gpu, int64_t tokens,
+                            enum unlike unlike, float *out)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    uint64_t seed = 9;
+    struct engine_graph *g = engine_graph_new(rig->engine, 16, &err);
+    struct engine_tensor *x[2], *ids[2];
+    for (int i = 0; i < 2; i++) {
+        x[i] = engine_input(g, QUANT_F32, 3, (int64_t[]){K, 1, tokens}, "x");
+        ids[i] = engine_input(g, QUANT_I32, 2, (int64_t[]){EACH, tokens}, "ids");
+    }
+    struct engine_tensor *w_of[3];
+    for (int i = 0; i < 3; i++) w_of[i] = on_gpu ? &w[i].there : &w[i].here;
+    engine_graph_set_place(g, &rig->engine->place[on_gpu]);
+    struct engine_tensor *gate = engine_mul_mat_id(g, w_of[0], x[0], ids[0]),
+                         *up = engine_mul_mat_id(g, w_of[1], x[unlike == OTHER_ROWS],
+                                                 ids[unlike == OTHER_IDS]),
+                         *down = engine_mul_mat_id(g, w_of[2], engine_mul(g, gate, up), ids[0]);
+    engine_graph_set_place(g, NULL);
+    engine_output(g, down = engine_add(g, down, down));
+    if (!engine_graph_plan(g, true, &err)) fail_msg("%s", err.text);
+    for (int n = 0; n < 2; n++) {
+        for (int64_t i = 0; i < K * tokens; i++)
+            ((float *)engine_input_data(x[n]))[i] = support_random_gauss(&seed);
+        for (int64_t i = 0; i < EACH * tokens; i++) /* none of the last expert */
+            ((int32_t *)engine_input_data(ids[n]))[i] =
+                (int32_t)support_random_below(&seed, EXPERTS - 1);
+    }
+    const int before = fake_cuda.launches;
+    assert_true(engine_graph_run(g, &err));
+    const int launches = fake_cuda.launches - before;
+    memcpy(out, engine_output_data(down), (size_t)engine_tensor_bytes(down));
+    engine_graph_free(g);
+    return launches;
+}
+
+/* Of many tokens in tiles, for which columns are sorted; once for gate and up. */
+static void experts_on_a_gpu_give_the_bytes_of_the_processor(void **state)
+{
+    enum { ROWS_OF_EACH = 32 };
+    static const struct {
+        enum quant_id id;
+        enum unlike unlike;
+        int few, many; /* kernels */
+    } cases[] = {{QUANT_Q4_1, ALIKE, 6, 8},      {QUANT_Q8_0, OTHER_ROWS, 7, 10},
+                 {QUANT_Q8_0, OTHER_IDS, 7, 10}, {QUANT_Q8_0, OTHER_TYPE, 7, 10},
+                 {QUANT_Q6_0, ALIKE, 6, 6},      {QUANT_F16, ALIKE, 4, 4}};
+    static float here[TOKENS * EACH * ROWS_OF_EACH], there[TOKENS * EACH * ROWS_OF_EACH];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rig rig = rig_new();
+        uint64_t rng = 3;
+        const struct quant_type *type = quant_type_by_id(cases[i].id);
+        struct weights w[3];
+        for (int k = 0; k < 3; k++) {
+            const bool is_other = k == 1 && cases[i].unlike == OTHER_TYPE;
+            w[k] = weights_new(&rig, is_other ? quant_type_by_id(QUANT_Q4_K) : type,
+                               k < 2 ? K : ROWS_OF_EACH, EXPERTS * ROWS_OF_EACH, &rng);
+            as_experts(&w[k]);
+        }
+        for (int many = 0; many < 2; many++) {
+            const int tokens = many ? TOKENS : 3;
+            (void)multiply_experts(&rig, w, false, tokens, cases[i].unlike, here);
+            assert_int_equal(multiply_experts(&rig, w, true, tokens, cases[i].unlike, there),
+                             many ? cases[i].many : cases[i].few);
+            if (memcmp(here, there, (size_t)(tokens * EACH * ROWS_OF_EACH) * 4) != 0)
+                fail_msg("%s, %d tokens: other bytes", type->name, tokens);
+        }
+        for (int k = 0; k < 3; k++) weights_free(&w[k]);
+        rig_free(&rig);
+    }
+}
+
 static void products_may_have_more_columns_than_a_start(void **state)
 {
     enum { MANY = 4099, SMALL_K = 32 };
@@ -485,7 +576,7 @@ static void the_program_has_all_ptx(void **state)
         assert_null(strstr(ptx + at, ".visible .func ")); /* the driver links the texts */
         assert_null(strstr(ptx + at, ".visible .global "));
     }
-    assert_int_equal(texts, 14);
+    assert_int_equal(texts, 15);
     free(ptx);
 }
 
@@ -495,6 +586,7 @@ int main(void)
         cmocka_unit_test(products_on_a_gpu_give_the_bytes_of_the_processor),
         cmocka_unit_test(products_with_weights_of_one_type_are_one_start),
         cmocka_unit_test(a_norm_converts_the_columns_of_the_product_that_follows),
+        cmocka_unit_test(experts_on_a_gpu_give_the_bytes_of_the_processor),
         cmocka_unit_test(products_may_have_more_columns_than_a_start),
         cmocka_unit_test(a_graph_that_runs_again_reads_its_new_inputs),
         cmocka_unit_test(the_processor_computes_while_a_gpu_does),

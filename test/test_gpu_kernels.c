@@ -4,10 +4,12 @@
  * that synchronize wrongly. */
 #include "test/support.h"
 
+#include "engine/gpu/device/gpu_ops.h"
 #include "quant/gpu/dialect.h"
 #include "quant/gpu/gpu_quant.h"
 #include "test/emulator.h"
 #include "test/support_bed.h"
+#include "test/support_guard.h"
 #include "test/support_random.h"
 #include <math.h>
 #include <stdio.h>
@@ -81,25 +83,59 @@ static void every_product_equals_scalar(void **state)
     bed_free(&bed);
 }
 
-enum { MAX_COLUMNS = 133 };
+enum { MAX_COLUMNS = 133, X_BYTES = 8 << 10, MOST_LISTED = 700, MOST_MATRICES = 9 };
 
-/* Compares rows of a type with n_columns columns, in tiles. */
-static void check_tile(struct bed *bed, const struct quant_type *type, int64_t k, int n_rows,
-                       int n_columns)
+/* How columns of a tile's test have matrices; n 0: one matrix. */
+struct matrices {
+    int n, per, repeat;
+    const int32_t *ids; /* of all columns, per of them stride apart; or NULL */
+    int stride;
+};
+
+/* The groups of columns, by the kernel that sorts them. */
+static void group_columns(struct bed *bed, const struct quant_gpu_matrices *by, int n_columns,
+                          int32_t *columns, struct quant_gpu_group *groups)
 {
-    static _Alignas(64) char memory[MAX_COLUMNS][8 * 1024];
+    const struct engine_gpu_group_columns arguments = {*by, n_columns, columns, groups};
+    void (*kernel)(const void *) = emulator_kernel("engine_gpu_group_columns");
+    assert_true(emulator_run(kernel, &arguments,
+                             &(struct emulator_grid){(uint32_t)by->n + 1, 1, ENGINE_GPU_THREADS,
+                                                     ENGINE_GPU_WARPS * sizeof(int32_t)},
+                             support_random(&bed->rng)));
+}
+
+static int matrix_of(const struct matrices *m, int c)
+{
+    const int of = !m->n ? 0 : m->ids ? m->ids[c / m->per * m->stride + c % m->per] : c / m->per;
+    return of >= 0 && of < (m->n ? m->n : 1) ? of : -1;
+}
+
+/* Compares rows of a type, or of matrices of n_rows each, with n_columns columns, in tiles. */
+static void check_tile(struct bed *bed, const struct quant_type *type, int64_t k, int n_rows,
+                       int n_columns, const struct matrices *m)
+{
+    struct guard list = guard_new((size_t)n_columns * sizeof(int32_t)),
+                 x_memory = guard_new(MAX_COLUMNS * X_BYTES);
+    int32_t *columns = guard_at_end(&list, (size_t)n_columns * sizeof *columns, 1);
+    static struct quant_gpu_group groups[MOST_LISTED / QUANT_GPU_TILE_COLUMNS + MOST_MATRICES + 1];
     const struct quant_act_parts parts = quant_act_parts(type->act, k);
+    const int repeat = m->n ? m->repeat : 1, n_x = (n_columns + repeat - 1) / repeat;
+    char(*memory)[X_BYTES] = guard_at_end(&x_memory, (size_t)n_x * X_BYTES, 1);
     const size_t row_bytes = bed_row_bytes(bed, type, k),
                  bytes = (size_t)(n_rows * n_columns) * sizeof(float);
-    const uint8_t *w = bed_rows(bed, type, k, n_rows, row_bytes);
+    const uint8_t *w = bed_rows(bed, type, k, n_rows * (m->n ? m->n : 1), row_bytes);
     float *expected = malloc(bytes), *out = malloc(bytes + 1);
-    assert_true(parts.bytes <= (int64_t)sizeof memory[0]);
-    for (int c = 0; c < n_columns; c++) {
-        const struct quant_act to = quant_act_at(&parts, memory[c]);
+    assert_true(parts.bytes <= (int64_t)sizeof memory[0] && n_x <= MAX_COLUMNS &&
+                m->n <= MOST_MATRICES && n_columns <= MOST_LISTED);
+    for (int x = 0; x < n_x; x++) {
+        const struct quant_act to = quant_act_at(&parts, memory[x]);
         bed_column_fill(&bed->column, &bed->rng, &bed->scalar, &quant_act_f32, k);
         bed->scalar.quantize[type->act->index](k, bed->column.act.f32, &to);
-        for (int r = 0; r < n_rows; r++)
-            expected[c * n_rows + r] = type->dot(k, w + row_bytes * (size_t)r, &to);
+    }
+    for (int i = 0; i < n_rows * n_columns; i++) {
+        const int c = i / n_rows, of = matrix_of(m, c), row = of * n_rows + i % n_rows;
+        const struct quant_act x = quant_act_at(&parts, memory[c / repeat]);
+        expected[i] = of < 0 ? NAN : type->dot(k, w + row_bytes * (size_t)row, &x);
     }
     memset(out, 0xa5, bytes + 1);
     const struct quant_gpu_tile tile = {
@@ -109,23 +145,36 @@ static void check_tile(struct bed *bed, const struct quant_type *type, int64_t k
                  .out_stride = n_rows,
                  .w = w,
                  .a = {quant_act_at(&parts, memory[0]), sizeof memory[0]},
-                 .out = out},
-        .n_columns = n_columns};
+                 .out = out,
+                 .by = {.ids = m->ids,
+                        .per = m->per,
+                        .stride = m->stride,
+                        .n = m->n,
+                        .bytes = n_rows * (int64_t)row_bytes,
+                        .repeat = repeat}},
+        .n_columns = n_columns,
+        .groups = groups,
+        .columns = columns};
+    memset(list.base, 0x7f, list.size); /* numbers before the list are of no column */
+    if (m->ids) group_columns(bed, &tile.gemv.by, n_columns, columns, groups);
     launch("tile", type->name, &tile,
-           &(struct emulator_grid){quant_gpu_tiles(n_rows, n_columns), 1, QUANT_GPU_TILE_THREADS,
-                                   quant_gpu_tile_bytes(type)},
+           &(struct emulator_grid){quant_gpu_tiles(&tile.gemv.by, n_rows, n_columns), 1,
+                                   QUANT_GPU_TILE_THREADS, quant_gpu_tile_bytes(type)},
            support_random(&bed->rng));
     const int wrong =
         bed_float_mismatches(n_rows * n_columns, out, expected) + (((uint8_t *)out)[bytes] != 0xa5);
     free(expected);
     free(out);
+    guard_free(&list);
+    guard_free(&x_memory);
     if (wrong)
-        fail_msg("%s: k %lld, %d rows, %d columns: %d mismatches", type->name, (long long)k, n_rows,
-                 n_columns, wrong);
+        fail_msg("%s: k %lld, %d rows, %d columns, %d matrices: %d mismatches", type->name,
+                 (long long)k, n_rows, n_columns, m->n, wrong);
 }
 
 static void tiles_of_many_columns_equal_scalar(void **state)
 {
+    static const struct matrices one = {0};
     struct bed bed = bed_new(4);
     (void)state;
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
@@ -134,8 +183,52 @@ static void tiles_of_many_columns_equal_scalar(void **state)
         assert_true(quant_gpu_tile_bytes(type) <= QUANT_GPU_TILE_MOST);
         for (int64_t n = 1; n <= 17; n += type->block_len == 32 ? 3 : 8)
             check_tile(&bed, type, n * type->block_len, 1 + (int)support_random_below(&bed.rng, 35),
-                       1 + (int)support_random_below(&bed.rng, 40));
-        check_tile(&bed, type, 512, 35, MAX_COLUMNS);
+                       1 + (int)support_random_below(&bed.rng, 40), &one);
+        check_tile(&bed, type, 512, 35, MAX_COLUMNS, &one);
+    }
+    bed_free(&bed);
+}
+
+/* Fills ids with n[m] times m, in some order; m from -1 on; returns how many. */
+static int make_ids(struct bed *bed, const int *n, int n_matrices, int32_t *ids)
+{
+    int all = 0;
+    for (int m = -1; m < n_matrices; m++)
+        for (int i = 0; i < n[m + 1]; i++) {
+            const int j = (int)support_random_below(&bed->rng, (uint32_t)++all);
+            ids[all - 1] = ids[j];
+            ids[j] = m;
+        }
+    return all;
+}
+
+static void tiles_of_several_matrices_equal_scalar(void **state)
+{
+    /* Of no matrix, of matrix 0, 1 .. */
+    static const int counts[][1 + MOST_MATRICES] = {
+        {0, 0, 1, 127, 128, 129},       /* as many as a tile, fewer, more */
+        {3, 130},                       /* all of one */
+        {0, 0, 1, 0, 2, 0, 0, 0, 1, 0}, /* more matrices than columns */
+        {2, 0, 0, 5, 0, 1, 0, 0, 0, 0},
+    };
+    static const int n_matrices[] = {5, 1, 9, 9};
+    static const uint32_t types[] = {QUANT_Q4_K, QUANT_Q8_0, QUANT_Q6_K, QUANT_Q4_1};
+    struct bed bed = bed_new(5);
+    int32_t ids[MOST_LISTED] = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const struct quant_type *type = quant_type_by_id(types[i]);
+        for (size_t j = i == 0 ? 0 : 1; j < sizeof n_matrices / sizeof *n_matrices; j++) {
+            const int n = make_ids(&bed, counts[j], n_matrices[j], ids);
+            for (int c = 0; c < n && j == 3; c++) ids[c] = ids[c] < 0 ? INT32_MAX : ids[c];
+            struct matrices m = {n_matrices[j], 7, n > MAX_COLUMNS ? 7 : 1, ids, 7};
+            check_tile(&bed, type, 256, j == 0 ? 3 : 66, n, &m);
+        }
+        check_tile(&bed, type, 256, 3, 3 * 35, &(struct matrices){3, 35, 1, NULL, 0});
+        check_tile(&bed, type, 256, 3, 2 * 133, &(struct matrices){2, 133, 2, NULL, 0});
+        /* Two of three ids of a token, whose columns are one of x. */
+        (void)make_ids(&bed, counts[0], 5, ids);
+        check_tile(&bed, type, 512, 9, 2 * 60, &(struct matrices){5, 2, 2, ids, 3});
     }
     bed_free(&bed);
 }
@@ -311,6 +404,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_product_equals_scalar),
         cmocka_unit_test(tiles_of_many_columns_equal_scalar),
+        cmocka_unit_test(tiles_of_several_matrices_equal_scalar),
         cmocka_unit_test(columns_have_matrices_of_their_own),
         cmocka_unit_test(every_activation_form_equals_scalar),
         cmocka_unit_test(a_kernel_that_lacks_a_barrier_gives_other_values),

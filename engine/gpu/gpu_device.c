@@ -97,6 +97,7 @@ const char *const engine_gpu_kernel_names[ENGINE_GPU_KERNELS] = {
     [ENGINE_GPU_KERNEL_SUM_ROWS] = "engine_gpu_sum_rows",
     [ENGINE_GPU_KERNEL_SOFT_MAX] = "engine_gpu_soft_max",
     [ENGINE_GPU_KERNEL_CHOOSE_EXPERTS] = "engine_gpu_choose_experts",
+    [ENGINE_GPU_KERNEL_GROUP_COLUMNS] = "engine_gpu_group_columns",
     [ENGINE_GPU_KERNEL_EXPERT_WEIGHTS] = "engine_gpu_expert_weights",
     [ENGINE_GPU_KERNEL_EXPERT_SUM] = "engine_gpu_expert_sum",
     [ENGINE_GPU_KERNEL_ROPE] = "engine_gpu_rope",

@@ -18,6 +18,7 @@ enum engine_gpu_kernel {
     ENGINE_GPU_KERNEL_SUM_ROWS,
     ENGINE_GPU_KERNEL_SOFT_MAX,
     ENGINE_GPU_KERNEL_CHOOSE_EXPERTS,
+    ENGINE_GPU_KERNEL_GROUP_COLUMNS,
     ENGINE_GPU_KERNEL_EXPERT_WEIGHTS,
     ENGINE_GPU_KERNEL_EXPERT_SUM,
     ENGINE_GPU_KERNEL_ROPE,
@@ -58,6 +59,8 @@ struct engine_gpu {
     int n_rest;
     const struct engine_tensor *converted; /* whose columns are in scratch, for the next step; or
                                               NULL */
+    const struct engine_tensor *left_for;  /* the next node, a product, for which the one before it
+                                              left columns in scratch; or NULL */
     const void *left_out; /* a kernel that is not started, to measure its time; NULL: none */
     int n_left_out;       /* such starts so far */
     /* A product, and how many bytes of its weights kernels before it load (gpu_product.h). */

@@ -37,7 +37,8 @@ static uint32_t at_once(int64_t n)
     return (uint32_t)(n < ENGINE_GPU_COLUMNS_AT_ONCE ? n : ENGINE_GPU_COLUMNS_AT_ONCE);
 }
 
-static struct quant_gpu_columns columns_at(const struct quant_act_form *form, int64_t k, char *to)
+struct quant_gpu_columns engine_gpu_columns_at(const struct quant_act_form *form, int64_t k,
+                                               char *to)
 {
     const struct quant_act_parts parts = quant_act_parts(form, k);
     return (struct quant_gpu_columns){quant_act_at(&parts, to), parts.bytes};
@@ -89,7 +90,8 @@ engine_gpu_convert_for_next(struct engine_gpu *gpu, const struct engine_tensor *
     const struct quant_act_form *form = p.w[0]->type->act;
     if (p.x != x || !form->sum_len) return none; /* not in blocks */
     gpu->converted = x;
-    return (struct engine_gpu_converted){columns_at(form, x->ne[0], scratch_), form->block_len};
+    return (struct engine_gpu_converted){engine_gpu_columns_at(form, x->ne[0], scratch_),
+                                         form->block_len};
 }
 
 int64_t engine_gpu_converted_bytes(const struct engine_tensor *x)
@@ -121,7 +123,7 @@ struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engin
                                              QUANT_GPU_THREADS, 0};
         engine_gpu_launch(gpu, gpu->quantize[form->index], &grid, &arguments);
     }
-    return columns_at(form, k, to);
+    return engine_gpu_columns_at(form, k, to);
 }
 
 static struct quant_gpu_gemv gemv_of(const struct engine_tensor *w,
@@ -160,12 +162,31 @@ static void start_gemv(struct engine_gpu *gpu, const struct engine_tensor *w, in
     }
 }
 
+static void start_tile(struct engine_gpu *gpu, const struct engine_tensor *w,
+                       const struct quant_gpu_tile *tile)
+{
+    const struct engine_gpu_grid grid = {quant_gpu_tiles(&tile->gemv.by, w->ne[1], tile->n_columns),
+                                         1, QUANT_GPU_TILE_THREADS, quant_gpu_tile_bytes(w->type)};
+    engine_gpu_launch(gpu, gpu->tile[w->type->id], &grid, tile);
+}
+
+bool engine_gpu_multiplies_tiles(const struct engine_tensor *w, int64_t n)
+{
+    return quant_gpu_lanes(w->type->id) && n >= QUANT_GPU_TILE_LEAST &&
+           n >= w->ne[2] * QUANT_GPU_TILE_LEAST_EACH;
+}
+
 void engine_gpu_multiply(struct engine_gpu *gpu, const struct engine_tensor *w,
                          struct quant_gpu_columns columns, struct quant_gpu_matrices by,
-                         struct engine_gpu_lines out)
+                         const struct engine_gpu_groups *groups, struct engine_gpu_lines out)
 {
     struct quant_gpu_gemv arguments = gemv_of(w, columns, out);
     arguments.by = by;
+    if (engine_gpu_multiplies_tiles(w, out.n)) {
+        const struct quant_gpu_tile tile = {arguments, out.n, groups->groups, groups->columns};
+        start_tile(gpu, w, &tile);
+        return;
+    }
     arguments.shape = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]);
     start_gemv(gpu, w, out.n, &arguments);
 }
@@ -179,10 +200,8 @@ static int multiply_some(struct engine_gpu *gpu, const struct engine_product *p,
     struct quant_gpu_gemv arguments = gemv_of(w, columns, *out);
     out->at += w->ne[1] * (int64_t)sizeof(float);
     if (gpu->tile[w->type->id] && out->n >= QUANT_GPU_TILE_LEAST) {
-        const struct quant_gpu_tile tile = {arguments, out->n};
-        const struct engine_gpu_grid grid = {quant_gpu_tiles(w->ne[1], out->n), 1,
-                                             QUANT_GPU_TILE_THREADS, quant_gpu_tile_bytes(w->type)};
-        engine_gpu_launch(gpu, gpu->tile[w->type->id], &grid, &tile);
+        const struct quant_gpu_tile tile = {arguments, out->n, NULL, NULL};
+        start_tile(gpu, w, &tile);
         return 1;
     }
     int64_t n_rows = w->ne[1];
@@ -210,7 +229,7 @@ static void launch(struct engine_gpu *gpu, const struct engine_tensor *node, cha
     for (int i = 0; i < p.n_w;) {
         const struct quant_act_form *form = p.w[i]->type->act;
         if (i == 0 && gpu->converted == p.x)
-            columns = columns_at(form, p.x->ne[0], scratch_);
+            columns = engine_gpu_columns_at(form, p.x->ne[0], scratch_);
         else if (i == 0 || form != p.w[i - 1]->type->act)
             columns = engine_gpu_columns(gpu, x, p.x->ne[0], form, scratch_);
         i += multiply_some(gpu, &p, i, columns, &out);

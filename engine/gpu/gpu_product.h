@@ -16,6 +16,10 @@ struct engine_gpu_lines {
     int64_t bytes, n;
 };
 
+/* Columns of k elements in a form other than floats, which are at `to`. */
+struct quant_gpu_columns engine_gpu_columns_at(const struct quant_act_form *form, int64_t k,
+                                               char *to);
+
 /* Returns the rows of x as columns of k elements in a form: x itself, or converted to `to`. */
 struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engine_gpu_lines x,
                                             int64_t k, const struct quant_act_form *form, char *to);
@@ -41,8 +45,17 @@ engine_gpu_convert_for_next(struct engine_gpu *gpu, const struct engine_tensor *
 /* Bytes of the columns of the rows of x, at most; a multiple of 64. */
 int64_t engine_gpu_converted_bytes(const struct engine_tensor *x);
 
-/* At most ENGINE_GPU_MAX_COLUMNS if by.per is not 0. out row c = the rows of w, or of the matrix of
- * it that `by` names, times column c. */
+/* Whether n columns of the matrices of w are multiplied in tiles. */
+bool engine_gpu_multiplies_tiles(const struct engine_tensor *w, int64_t n);
+
+/* Columns sorted by matrices, with by.ids (struct quant_gpu_tile). */
+struct engine_gpu_groups {
+    struct quant_gpu_group *groups;
+    int32_t *columns;
+};
+
+/* At most ENGINE_GPU_MAX_COLUMNS. out row c = the rows of the matrix of w that `by` names, times
+ * column c; groups: read if they are multiplied in tiles. */
 void engine_gpu_multiply(struct engine_gpu *gpu, const struct engine_tensor *w,
                          struct quant_gpu_columns columns, struct quant_gpu_matrices by,
-                         struct engine_gpu_lines out);
+                         const struct engine_gpu_groups *groups, struct engine_gpu_lines out);

@@ -41,17 +41,68 @@ static struct engine_gpu_lines even_rows(struct engine_gpu *gpu, const struct en
     return (struct engine_gpu_lines){scratch, row, x->ne[1] * x->ne[2]};
 }
 
-/* Multiplies the rows of x, each by.repeat times, with matrices of w. */
+static int64_t bytes_of_columns(const struct engine_product *p)
+{
+    const struct quant_act_form *form = p->w[0]->type->act;
+    const int64_t n = quant_gpu_converts(form) ? p->x->ne[1] * p->x->ne[2] : 0;
+    return n * quant_act_parts(form, p->x->ne[0]).bytes;
+}
+
+static struct engine_gpu_groups groups_at(char *at, int64_t n_columns)
+{
+    int32_t *columns = (int32_t *)(void *)at;
+    return (struct engine_gpu_groups){(struct quant_gpu_group *)(void *)(columns + n_columns),
+                                      columns};
+}
+
+static int64_t bytes_of_groups(const struct engine_tensor *w, int64_t n_columns)
+{
+    const struct quant_gpu_matrices by = {.ids = &(const int32_t){0}, .per = 1, .n = w->ne[2]};
+    return n_columns * (int64_t)sizeof(int32_t) +
+           quant_gpu_tiles_across(&by, n_columns) * (int64_t)sizeof(struct quant_gpu_group);
+}
+
+static void start_groups(struct engine_gpu *gpu, const struct quant_gpu_matrices *by,
+                         int64_t n_columns, const struct engine_gpu_groups *to)
+{
+    const struct engine_gpu_group_columns arguments = {*by, n_columns, to->columns, to->groups};
+    const struct engine_gpu_grid grid = {(uint32_t)by->n + 1, 1, ENGINE_GPU_THREADS,
+                                         ENGINE_GPU_WARPS * sizeof(int32_t)};
+    engine_gpu_launch(gpu, gpu->op[ENGINE_GPU_KERNEL_GROUP_COLUMNS], &grid, &arguments);
+}
+
+/* Whether the next step multiplies the same rows with the same matrices of another weight, as gate
+ * and up do. */
+static bool repeats(const struct engine_gpu *gpu, const struct engine_product *p)
+{
+    const struct engine_tensor *next = gpu->n_rest > 0 ? gpu->rest->node : NULL;
+    if (!p->ids || !quant_gpu_converts(p->w[0]->type->act) || !next ||
+        (next->op != &engine_op_mul_mat_id && next->op != &engine_op_mul_mat_id_active))
+        return false;
+    const struct engine_product q = engine_product_of(next);
+    return q.x == p->x && q.ids == p->ids && q.w[0]->type == p->w[0]->type &&
+           q.w[0]->ne[2] == p->w[0]->ne[2];
+}
+
+/* Multiplies the rows of x, each by.repeat times, with matrices of w. Scratch: a copy of x, its
+ * columns, their groups; what is there already if the node before left it. */
 static void multiply(struct engine_gpu *gpu, const struct engine_tensor *node,
                      struct quant_gpu_matrices by, char *scratch)
 {
     const struct engine_product p = engine_product_of(node);
     const struct engine_tensor *w = p.w[0];
+    const struct engine_gpu_lines out = rows_of(node);
+    char *to = scratch + bytes_of_copy(p.x);
     by.n = w->ne[2];
     by.bytes = w->nb[2];
-    const struct quant_gpu_columns columns = engine_gpu_columns(
-        gpu, even_rows(gpu, p.x, scratch), w->ne[0], w->type->act, scratch + bytes_of_copy(p.x));
-    engine_gpu_multiply(gpu, w, columns, by, rows_of(node));
+    const struct engine_gpu_groups groups = groups_at(to + bytes_of_columns(&p), out.n);
+    struct quant_gpu_columns columns = engine_gpu_columns_at(w->type->act, w->ne[0], to);
+    if (gpu->left_for != node) {
+        columns = engine_gpu_columns(gpu, even_rows(gpu, p.x, scratch), w->ne[0], w->type->act, to);
+        if (by.ids && engine_gpu_multiplies_tiles(w, out.n)) start_groups(gpu, &by, out.n, &groups);
+    }
+    gpu->left_for = repeats(gpu, &p) ? gpu->rest->node : NULL;
+    engine_gpu_multiply(gpu, w, columns, by, &groups, out);
 }
 
 static bool supports(const struct engine_tensor *node)
@@ -65,9 +116,10 @@ static bool supports(const struct engine_tensor *node)
 static int64_t scratch(const struct engine_tensor *node)
 {
     const struct engine_product p = engine_product_of(node);
-    const struct quant_act_form *form = p.w[0]->type->act;
-    const int64_t columns = quant_gpu_converts(form) ? p.x->ne[1] * p.x->ne[2] : 0;
-    return bytes_of_copy(p.x) + columns * quant_act_parts(form, p.x->ne[0]).bytes;
+    const int64_t n = rows_of(node).n;
+    const bool has_groups = p.ids && engine_gpu_multiplies_tiles(p.w[0], n);
+    return bytes_of_copy(p.x) + bytes_of_columns(&p) +
+           (has_groups ? bytes_of_groups(p.w[0], n) : 0);
 }
 
 /* x[T][1 or U], ids [T][U]. */

@@ -60,6 +60,14 @@ struct quant_gpu_matrices {
     int64_t per, stride, n, bytes, repeat;
 };
 
+/* The matrix of column c, which may not exist. */
+static inline int64_t quant_gpu_matrix_of(const struct quant_gpu_matrices *by, uint32_t c)
+{
+    const uint32_t per = (uint32_t)by->per;
+    if (!by->ids) return c / per;
+    return by->ids[c / per * by->stride + c % per];
+}
+
 /* Rows of a matrix, and where their products are; in the grid, their blocks begin at `block`. */
 struct quant_gpu_rows {
     const uint8_t *w;
@@ -107,7 +115,7 @@ static inline struct quant_gpu_factors quant_gpu_factors(const struct quant_gpu_
 {
     const struct quant_gpu_matrices *by = &p->by;
     if (!by->per) return (struct quant_gpu_factors){w, quant_gpu_column(&p->a, c)};
-    const int64_t m = by->ids ? by->ids[c / by->per * by->stride + c % by->per] : c / by->per;
+    const int64_t m = quant_gpu_matrix_of(by, (uint32_t)c);
     return (struct quant_gpu_factors){m >= 0 && m < by->n ? w + m * by->bytes : NULL,
                                       quant_gpu_column(&p->a, (int)(c / by->repeat))};
 }
@@ -168,22 +176,48 @@ static inline uint32_t quant_gpu_stage_bytes(uint32_t n)
     return (n + 15) / 16 * 16 + 32;
 }
 
-/* quant_gpu_tile_TYPE, of the types of QUANT_GPU_STAGED: quant_gpu_gemv_TYPE for many columns,
- * without `by`: a block of threads computes a tile of the results by the GPU's matrix units
- * (gpu_tile.c). Grid: x: quant_gpu_tiles; QUANT_GPU_TILE_THREADS threads; shared memory:
- * quant_gpu_tile_bytes. */
+/* quant_gpu_tile_TYPE, of the types of QUANT_GPU_STAGED: quant_gpu_gemv_TYPE for many columns of
+ * the rows of one matrix, or of those that `by` names: a block of threads computes a tile of the
+ * results by the GPU's matrix units (gpu_tile.c). Grid: x: quant_gpu_tiles; QUANT_GPU_TILE_THREADS
+ * threads; shared memory: quant_gpu_tile_bytes. */
 enum {
     QUANT_GPU_TILE_ROWS = 64,
     QUANT_GPU_TILE_COLUMNS = 128,
     QUANT_GPU_TILE_STEP = 256, /* elements of k at once */
     QUANT_GPU_TILE_THREADS = 256,
     QUANT_GPU_TILE_LEAST = 8,      /* columns from which on it is faster */
+    QUANT_GPU_TILE_LEAST_EACH = 4, /* of each of several matrices, on average */
     QUANT_GPU_TILE_MOST = 99 << 10 /* bytes of shared memory that each GPU has for a block */
 };
 struct quant_gpu_tile {
     struct quant_gpu_gemv gemv;
     int64_t n_columns;
+    /* With gemv.by.ids: all groups, and the columns that they number. */
+    const struct quant_gpu_group *groups;
+    const int32_t *columns;
 };
+
+/* Columns of one matrix: numbers `first` to `first` + n of a list. Of columns whose matrix does not
+ * exist: that of number `by.n`. */
+struct quant_gpu_group {
+    int32_t matrix, first, n; /* n: at most QUANT_GPU_TILE_COLUMNS; less than 1: none */
+};
+
+/* The first group of a matrix, if its columns begin at number `first` of a list that is sorted by
+ * matrices; there are as many groups as the next matrix's first, and so enough. */
+static inline int64_t quant_gpu_first_group(int64_t matrix, int64_t first)
+{
+    return first / QUANT_GPU_TILE_COLUMNS + matrix;
+}
+
+/* Tiles beside each other: of columns, or groups of columns. */
+static inline int64_t quant_gpu_tiles_across(const struct quant_gpu_matrices *by, int64_t n_columns)
+{
+    const int64_t per = by->per && !by->ids ? by->per : n_columns,
+                  n = (per + QUANT_GPU_TILE_COLUMNS - 1) / QUANT_GPU_TILE_COLUMNS;
+    if (!by->per) return n;
+    return by->ids ? quant_gpu_first_group(by->n + 1, n_columns) : by->n * n;
+}
 
 /* Rows and columns of 256 codes are 272 bytes apart: eight of them, 16 bytes each, are in different
  * memory banks. The 32 rows or columns of a warp are in the order of its lanes' use. */
@@ -203,7 +237,8 @@ struct quant_gpu_tile_memory {
             int8_t high[QUANT_GPU_TILE_COLUMNS][16], low[QUANT_GPU_TILE_COLUMNS][16];
         } super;
     } of;
-    _Alignas(16) uint8_t rows[]; /* a step of the file's bytes of each row */
+    int32_t column[QUANT_GPU_TILE_COLUMNS]; /* in the columns' memory */
+    _Alignas(16) uint8_t rows[];            /* a step of the file's bytes of each row */
 };
 
 /* Bytes of a step of a row. */
@@ -218,10 +253,11 @@ static inline uint32_t quant_gpu_tile_bytes(const struct quant_type *type)
            QUANT_GPU_TILE_ROWS * quant_gpu_stage_bytes(quant_gpu_tile_step_bytes(type));
 }
 
-static inline uint32_t quant_gpu_tiles(int64_t n_rows, int64_t n_columns)
+static inline uint32_t quant_gpu_tiles(const struct quant_gpu_matrices *by, int64_t n_rows,
+                                       int64_t n_columns)
 {
     return (uint32_t)((n_rows + QUANT_GPU_TILE_ROWS - 1) / QUANT_GPU_TILE_ROWS *
-                      ((n_columns + QUANT_GPU_TILE_COLUMNS - 1) / QUANT_GPU_TILE_COLUMNS));
+                      quant_gpu_tiles_across(by, n_columns));
 }
 
 static inline uint32_t quant_gpu_quantize_blocks(const struct quant_act_form *form, int64_t k)

@@ -27,11 +27,13 @@ struct tile_type {
     const struct super_type *super;
 };
 
-/* The block of threads: its first row and column, and the rows' bytes. */
+/* The block of threads: its first row, its columns, and the rows' bytes. */
 struct gpu_tile {
     const struct quant_gpu_gemv *p;
     struct quant_gpu_tile_memory *s;
     const struct tile_type *type;
+    const uint8_t *w;      /* row 0; NULL: the results are NaN */
+    const int32_t *listed; /* the columns' numbers; NULL: from first_column on */
     int first_row, first_column, n_columns;
     int pitch; /* of s->rows */
 };
@@ -60,14 +62,28 @@ QUANT_INLINE int64_t product(int i, int64_t bytes)
 QUANT_INLINE const uint8_t *row_at(const struct gpu_tile *t, int i, int64_t b)
 {
     const int last = (int)(t->p->n_rows - 1), row = t->first_row + i;
-    return t->p->w + b * t->type->block_bytes + product(row < last ? row : last, t->p->row_bytes);
+    return t->w + b * t->type->block_bytes + product(row < last ? row : last, t->p->row_bytes);
 }
 
-/* Bytes from the first column to column i; past the last column: to the last. */
+/* The number of the tile's column i among all. */
+QUANT_INLINE int number_of_column(const struct gpu_tile *t, int i)
+{
+    return t->listed ? t->listed[i] : t->first_column + i;
+}
+
+/* Notes which columns of the memory are multiplied; past the last column: the last. */
+QUANT_INLINE void list_columns(const struct gpu_tile *t)
+{
+    const int i = gpu_thread(), last = t->n_columns - 1;
+    if (i >= COLUMNS) return;
+    const uint32_t column = (uint32_t)number_of_column(t, i < last ? i : last);
+    t->s->column[i] = (int32_t)(t->p->by.per ? column / (uint32_t)t->p->by.repeat : column);
+}
+
+/* Bytes from the first column of the memory to column i. */
 QUANT_INLINE int64_t column_at(const struct gpu_tile *t, int i)
 {
-    const int last = t->n_columns - 1, column = t->first_column + i;
-    return product(column < last ? column : last, t->p->a.bytes);
+    return product(t->s->column[i], t->p->a.bytes);
 }
 
 /* Starts copying n blocks of each row, of which a lane has at most 16 bytes. */
@@ -313,32 +329,59 @@ QUANT_INLINE void write_results(const struct gpu_tile *t, const struct results *
 {
     GPU_EACH (j, 32) {
         const int e = j % 4;
-        const int64_t row = t->first_row + row_of_warp() + j / 16 * 16 + e / 2 * 8 + gpu_lane() / 4,
-                      column = t->first_column + column_of_warp() + j / 4 % 4 * 8 +
-                               gpu_lane() % 4 * 2 + e % 2;
+        const int64_t row = t->first_row + row_of_warp() + j / 16 * 16 + e / 2 * 8 + gpu_lane() / 4;
+        const int column = column_of_warp() + j / 4 % 4 * 8 + gpu_lane() % 4 * 2 + e % 2;
         if (row < t->p->n_rows && column < t->n_columns)
-            t->p->out[column * t->p->out_stride + row] = from->v[j / 16][j / 4 % 4][e];
+            t->p->out[number_of_column(t, column) * t->p->out_stride + row] =
+                t->w ? from->v[j / 16][j / 4 % 4][e] : quant_float_of(0x7fc00000);
     }
+}
+
+/* The tile of this block. Adjacent blocks have the same rows and other columns, or the same group
+ * and other rows. */
+QUANT_INLINE struct gpu_tile tile_of(const struct quant_gpu_tile *p, const struct tile_type *type)
+{
+    const struct quant_gpu_gemv *gemv = &p->gemv;
+    const struct quant_gpu_matrices *by = &gemv->by;
+    const int n_down = (int)((gemv->n_rows + ROWS - 1) / ROWS),
+              n_across = (int)((p->n_columns + COLUMNS - 1) / COLUMNS),
+              across = by->per ? gpu_block() / n_down : gpu_block() % n_across;
+    struct gpu_tile t = {
+        .p = gemv,
+        .s = gpu_shared(),
+        .type = type,
+        .w = gemv->w,
+        .first_row = (by->per ? gpu_block() % n_down : gpu_block() / n_across) * ROWS,
+        .first_column = across * COLUMNS,
+        .n_columns = (int)p->n_columns - across * COLUMNS,
+        .pitch = (int)quant_gpu_stage_bytes((uint32_t)(STEP / type->block_len * type->block_bytes)),
+    };
+    if (by->per && by->ids) {
+        const struct quant_gpu_group *group = &p->groups[across];
+        t.w = group->matrix < by->n ? gemv->w + group->matrix * by->bytes : NULL;
+        t.listed = p->columns + group->first;
+        t.n_columns = group->n;
+    } else if (by->per) {
+        const int per = (int)by->per, of_each = (per + COLUMNS - 1) / COLUMNS,
+                  first = across % of_each * COLUMNS;
+        t.w = gemv->w + across / of_each * by->bytes;
+        t.first_column = across / of_each * per + first;
+        t.n_columns = per - first;
+    }
+    return t;
 }
 
 QUANT_INLINE void multiply_tile(const struct quant_gpu_tile *p, const struct tile_type *type)
 {
     const int per_step = STEP / type->block_len;
     const int64_t n_blocks = p->gemv.k / type->block_len;
-    const int n_across = (int)((p->n_columns + COLUMNS - 1) / COLUMNS);
-    const struct gpu_tile t = {
-        .p = &p->gemv,
-        .s = gpu_shared(),
-        .type = type,
-        .first_row = gpu_block() / n_across * ROWS,
-        .first_column = gpu_block() % n_across * COLUMNS,
-        .n_columns = (int)p->n_columns,
-        .pitch = (int)quant_gpu_stage_bytes((uint32_t)(per_step * type->block_bytes)),
-    };
+    const struct gpu_tile t = tile_of(p, type);
     struct results results = {0};
-    copy_rows(&t, 0, n_blocks < per_step ? (int)n_blocks : per_step);
+    if (t.n_columns <= 0) return;
+    list_columns(&t);
+    if (t.w) copy_rows(&t, 0, n_blocks < per_step ? (int)n_blocks : per_step);
     GPU_LOOP
-    for (int64_t b = 0; b < n_blocks; b += per_step) {
+    for (int64_t b = 0; t.w && b < n_blocks; b += per_step) {
         const int64_t next = b + per_step, n_next = n_blocks - next;
         const int n = n_next < 0 ? (int)(n_blocks - b) : per_step;
         gpu_copies_wait(0);
@@ -354,7 +397,7 @@ QUANT_INLINE void multiply_tile(const struct quant_gpu_tile *p, const struct til
         gpu_copies_wait(0);
         gpu_sync(); /* the step is there, and the rows' bytes are read */
         if (n_next > 0) copy_rows(&t, next, n_next < per_step ? (int)n_next : per_step);
-        if (t.first_column + column_of_warp() >= t.n_columns) continue;
+        if (column_of_warp() >= t.n_columns) continue;
         if (type->super)
             multiply_super(&t, &results);
         else

@@ -44,8 +44,9 @@ static double product_time(struct engine_gpu *gpu, const struct engine_place *pl
     const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(type, K, ROWS);
     const struct engine_gpu_grid grid = {quant_gpu_gemv_blocks(&shape, ROWS), (uint32_t)columns,
                                          32 * (uint32_t)shape.warps, shape.shared};
-    const struct engine_gpu_grid tiles = {quant_gpu_tiles(ROWS, columns), 1, QUANT_GPU_TILE_THREADS,
-                                          quant_gpu_tile_bytes(type)};
+    const struct engine_gpu_grid tiles = {
+        quant_gpu_tiles(&(struct quant_gpu_matrices){0}, ROWS, columns), 1, QUANT_GPU_TILE_THREADS,
+        quant_gpu_tile_bytes(type)};
     for (int i = 0; i < TURNS; i++) {
         const double start = base_seconds();
         for (int m = 0; m < MATRICES; m++) {
@@ -59,7 +60,7 @@ static double product_time(struct engine_gpu *gpu, const struct engine_place *pl
                 .a = {quant_act_at(&parts, a.base), parts.bytes},
                 .out = (float *)(void *)out.base,
             };
-            const struct quant_gpu_tile tile = {gemv, columns};
+            const struct quant_gpu_tile tile = {.gemv = gemv, .n_columns = columns};
             if (columns > 1 && gpu->tile[type->id])
                 engine_gpu_launch(gpu, gpu->tile[type->id], &tiles, &tile);
             else

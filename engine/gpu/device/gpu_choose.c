@@ -4,6 +4,7 @@
  * Scores: a block of threads has 256 positions of a token, a thread each; it computes the heads in
  * ascending order. The choice: a block has a list of a token; it finds the least score that is
  * chosen bit by bit, and writes the slots of 256 blocks of positions at once. */
+#include "engine/gpu/device/gpu_groups.h"
 #include "engine/gpu/device/gpu_keys.h"
 
 enum { THREADS = ENGINE_GPU_THREADS, HEAD = 4 /* numbers of a row before its slots */ };
@@ -107,26 +108,6 @@ static uint32_t rank_of(float score)
     return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-/* The sum of the n of the threads before this one; *all: of all threads, which call it. */
-static int32_t sum_before(int32_t n, int32_t *all)
-{
-    int32_t *of_warp = gpu_shared(), before = 0, sum = n;
-    for (int mask = 1; mask < GPU_WARP; mask *= 2) {
-        const int32_t other = (int32_t)gpu_shuffle_xor((uint32_t)sum, mask);
-        if (gpu_lane() & mask) before += other;
-        sum += other;
-    }
-    gpu_sync(); /* earlier sums are read */
-    if (gpu_lane() == 0) of_warp[gpu_warp()] = sum;
-    gpu_sync(); /* the sums of all warps are written */
-    *all = 0;
-    for (int w = 0; w < ENGINE_GPU_WARPS; w++) {
-        if (w < gpu_warp()) before += of_warp[w];
-        *all += of_warp[w];
-    }
-    return before;
-}
-
 /* The rank of the k-th largest of n scores, 1 <= *k <= n; *k becomes the number of scores of this
  * rank that are among the k largest. */
 static uint32_t kth_rank(const float *score, int64_t n, int32_t *k)
@@ -137,7 +118,7 @@ static uint32_t kth_rank(const float *score, int64_t n, int32_t *k)
         int32_t count = 0, all;
         for (int64_t i = gpu_thread(); i < n; i += THREADS)
             count += (rank_of(score[i]) & mask) == next;
-        (void)sum_before(count, &all);
+        (void)gpu_sum_before(count, &all);
         if (all >= *k)
             rank = next;
         else
@@ -201,12 +182,12 @@ static int32_t write_chosen(const struct engine_gpu_choose_keys *p, const struct
         const int64_t b = first + gpu_thread();
         const uint32_t rank = b < n && !all ? rank_of(score[b]) : 0;
         const bool equal = b < n && !all && rank == least;
-        const int32_t number = n_before + sum_before(equal, &sum);
+        const int32_t number = n_before + gpu_sum_before(equal, &sum);
         n_before += sum;
         const bool chosen = b < n && (all || rank > least || (equal && number < n_equal));
         struct gpu_key_range at = positions_of(p, r, b);
         if (p->how.n_each) at = each_of(p, near, &at);
-        int32_t to = n_slots + sum_before(chosen ? (int32_t)(at.hi - at.lo) : 0, &sum);
+        int32_t to = n_slots + gpu_sum_before(chosen ? (int32_t)(at.hi - at.lo) : 0, &sum);
         n_slots += sum;
         for (int64_t j = at.lo; chosen && j < at.hi; j++) {
             const int32_t slot = at.slots[j];

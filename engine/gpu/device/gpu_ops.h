@@ -117,6 +117,16 @@ struct engine_gpu_choose_experts {
     struct engine_choose_experts how;
 };
 
+/* engine_gpu_group_columns: sorts columns by their matrices, and divides those of each matrix into
+ * groups, for quant_gpu_tile_TYPE. A block has a matrix. Grid: x: by.n + 1; ENGINE_GPU_THREADS
+ * threads; shared memory: ENGINE_GPU_WARPS int32. */
+struct engine_gpu_group_columns {
+    struct quant_gpu_matrices by;
+    int64_t n_columns;
+    int32_t *columns;               /* [n_columns] */
+    struct quant_gpu_group *groups; /* [quant_gpu_tiles_across] */
+};
+
 /* engine_gpu_expert_weights: out[T][U] of probs[T][X] and ids int32 [T][U], a token for each 16
  * lanes. Grid: x: engine_gpu_half_blocks(T); ENGINE_GPU_THREADS threads. */
 struct engine_gpu_expert_weights {
