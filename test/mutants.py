@@ -217,7 +217,6 @@ of("engine/gpu/device/gpu_groups.c", "test_gpu_kernels",
    ("first + per_thread < p.n_columns ? first + per_thread : p.n_columns", "first + per_thread", "threads have no columns past the last"),
    ("at = n_less + gpu_sum_before(equal, &n_equal);", "at = n_less + 0 * gpu_sum_before(equal, &n_equal);",
     "a thread's columns follow those of the threads before"),
-   ("left < QUANT_GPU_TILE_COLUMNS ? left : QUANT_GPU_TILE_COLUMNS", "left", "a group has at most the columns of a tile"),
    )
 of("engine/gpu/device/gpu_choose.c", "test_choose_keys",
    ("gpu_sync(); /* the query before is read */", "", "a query is read before the next one's codes"),

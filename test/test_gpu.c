@@ -294,7 +294,7 @@ static void experts_on_a_gpu_give_the_bytes_of_the_processor(void **state)
             as_experts(&w[k]);
         }
         for (int many = 0; many < 2; many++) {
-            const int tokens = many ? TOKENS : 3;
+            const int tokens = many ? TOKENS : 6;
             (void)multiply_experts(&rig, w, false, tokens, cases[i].unlike, here);
             assert_int_equal(multiply_experts(&rig, w, true, tokens, cases[i].unlike, there),
                              many ? cases[i].many : cases[i].few);

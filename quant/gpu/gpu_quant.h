@@ -197,10 +197,10 @@ struct quant_gpu_tile {
     const int32_t *columns;
 };
 
-/* Columns of one matrix: numbers `first` to `first` + n of a list. Of columns whose matrix does not
- * exist: that of number `by.n`. */
+/* Columns of one matrix: numbers `first` to `first` + n of a list, of which a tile has the first.
+ * Columns whose matrix does not exist are those of number `by.n`. */
 struct quant_gpu_group {
-    int32_t matrix, first, n; /* n: at most QUANT_GPU_TILE_COLUMNS; less than 1: none */
+    int32_t matrix, first, n; /* n less than 1: none */
 };
 
 /* The first group of a matrix, if its columns begin at number `first` of a list that is sorted by

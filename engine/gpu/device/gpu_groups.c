@@ -30,9 +30,7 @@ GPU_KERNEL(engine_gpu_group_columns, engine_gpu_group_columns)
     const int64_t group = quant_gpu_first_group(matrix, n_less),
                   next = quant_gpu_first_group(matrix + 1, n_less + n_equal);
     for (int64_t g = group + gpu_thread(); g < next; g += ENGINE_GPU_THREADS) {
-        const int32_t before = (int32_t)(g - group) * QUANT_GPU_TILE_COLUMNS,
-                      left = n_equal - before;
-        p.groups[g] = (struct quant_gpu_group){
-            matrix, n_less + before, left < QUANT_GPU_TILE_COLUMNS ? left : QUANT_GPU_TILE_COLUMNS};
+        const int32_t before = (int32_t)(g - group) * QUANT_GPU_TILE_COLUMNS;
+        p.groups[g] = (struct quant_gpu_group){matrix, n_less + before, n_equal - before};
     }
 }
