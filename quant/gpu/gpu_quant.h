@@ -231,14 +231,13 @@ struct quant_gpu_tile_memory {
         } block;
         struct { /* of a super-block */
             float d[QUANT_GPU_TILE_ROWS], m[QUANT_GPU_TILE_ROWS], x_d[QUANT_GPU_TILE_COLUMNS];
-            int scale[16][QUANT_GPU_TILE_ROWS];
-            int8_t min[QUANT_GPU_TILE_ROWS][16]; /* of 16 elements each */
-            /* The column's sums of 16 elements are 64 * high + low. */
-            int8_t high[QUANT_GPU_TILE_COLUMNS][16], low[QUANT_GPU_TILE_COLUMNS][16];
+            int scale[8][QUANT_GPU_TILE_ROWS];
+            /* Bytes, of 16 elements each. The column's sums of 16 are 64 * high + low. */
+            _Alignas(16) uint32_t min[QUANT_GPU_TILE_ROWS][4];
+            uint32_t high[QUANT_GPU_TILE_COLUMNS][4], low[QUANT_GPU_TILE_COLUMNS][4];
         } super;
     } of;
-    int32_t column[QUANT_GPU_TILE_COLUMNS]; /* in the columns' memory */
-    _Alignas(16) uint8_t rows[];            /* a step of the file's bytes of each row */
+    _Alignas(16) uint8_t rows[]; /* a step of the file's bytes of each row; a second w */
 };
 
 /* Bytes of a step of a row. */
@@ -247,10 +246,18 @@ static inline uint32_t quant_gpu_tile_step_bytes(const struct quant_type *type)
     return type->block_bytes * (QUANT_GPU_TILE_STEP / type->block_len);
 }
 
+/* Types with 16 scales: planes of w, which has codes times scales, of one or two bytes. */
+static inline int quant_gpu_tile_planes(enum quant_id id)
+{
+    return id == QUANT_Q6_K ? 2 : 1;
+}
+
 static inline uint32_t quant_gpu_tile_bytes(const struct quant_type *type)
 {
+    const uint32_t plane = QUANT_GPU_TILE_ROWS * (QUANT_GPU_TILE_STEP + 16);
     return (uint32_t)sizeof(struct quant_gpu_tile_memory) +
-           QUANT_GPU_TILE_ROWS * quant_gpu_stage_bytes(quant_gpu_tile_step_bytes(type));
+           QUANT_GPU_TILE_ROWS * quant_gpu_stage_bytes(quant_gpu_tile_step_bytes(type)) +
+           (uint32_t)(quant_gpu_tile_planes(type->id) - 1) * plane;
 }
 
 static inline uint32_t quant_gpu_tiles(const struct quant_gpu_matrices *by, int64_t n_rows,
