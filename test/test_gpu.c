@@ -159,9 +159,14 @@ static void products_with_weights_of_one_type_are_one_start(void **state)
     (void)state;
     struct weights first = weights_new(&rig, quant_type_by_id(QUANT_Q4_K), K, ROWS, &rng),
                    second = weights_new(&rig, quant_type_by_id(QUANT_Q4_K), K, MORE_ROWS, &rng);
-    const int before = fake_cuda.launches;
-    assert_true(multiply(&rig, &first, &second, true, 1, 5, out, &err));
-    assert_int_equal(fake_cuda.launches - before, 2); /* the column's conversion, the product */
+    for (int64_t columns = 1; columns <= COLUMNS; columns += COLUMNS - 1) {
+        float here[MAX_OUT];
+        const int before = fake_cuda.launches;
+        assert_true(multiply(&rig, &first, &second, true, columns, 5, out, &err));
+        assert_int_equal(fake_cuda.launches - before, 2); /* the columns' conversion, the product */
+        assert_true(multiply(&rig, &first, &second, false, columns, 5, here, &err));
+        assert_memory_equal(here, out, (size_t)columns * (ROWS + MORE_ROWS) * sizeof *out);
+    }
     weights_free(&first);
     weights_free(&second);
     rig_free(&rig);

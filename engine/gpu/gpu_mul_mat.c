@@ -140,33 +140,62 @@ static struct quant_gpu_gemv gemv_of(const struct engine_tensor *w,
     };
 }
 
-/* Starts a product, of a shape, with the rows of w and those that arguments->more has. */
-static void start_gemv(struct engine_gpu *gpu, const struct engine_tensor *w, int64_t n_columns,
-                       struct quant_gpu_gemv *arguments)
+/* The blocks of the grid for n rows. */
+typedef uint32_t blocks_of_rows(const struct quant_gpu_tile *tile, int64_t n);
+
+static uint32_t gemv_blocks(const struct quant_gpu_tile *tile, int64_t n)
 {
-    const struct quant_gpu_gemv_shape *shape = &arguments->shape;
-    uint32_t blocks = quant_gpu_gemv_blocks(shape, w->ne[1]);
-    for (int i = 0; i < QUANT_GPU_MORE && arguments->more[i].n_rows; i++) {
-        arguments->more[i].block = blocks;
-        blocks += quant_gpu_gemv_blocks(shape, arguments->more[i].n_rows);
+    return quant_gpu_gemv_blocks(&tile->gemv.shape, n);
+}
+
+static uint32_t tile_blocks(const struct quant_gpu_tile *tile, int64_t n)
+{
+    return quant_gpu_tiles(&tile->gemv.by, n, tile->n_columns);
+}
+
+/* Divides a grid among the rows of all matrices; returns its blocks. */
+static uint32_t divide_grid(struct quant_gpu_tile *tile, blocks_of_rows *of_rows)
+{
+    struct quant_gpu_gemv *gemv = &tile->gemv;
+    uint32_t blocks = of_rows(tile, gemv->n_rows);
+    for (int i = 0; i < QUANT_GPU_MORE && gemv->more[i].n_rows; i++) {
+        gemv->more[i].block = blocks;
+        blocks += of_rows(tile, gemv->more[i].n_rows);
     }
-    for (int64_t c = 0; c < n_columns; c += ENGINE_GPU_COLUMNS_AT_ONCE) {
-        const struct engine_gpu_grid grid = {blocks, at_once(n_columns - c),
-                                             32 * (uint32_t)shape->warps, shape->shared};
-        const int64_t next = ENGINE_GPU_COLUMNS_AT_ONCE * arguments->out_stride;
-        engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, arguments);
-        arguments->a.first = quant_gpu_column(&arguments->a, ENGINE_GPU_COLUMNS_AT_ONCE);
-        arguments->out += next;
+    return blocks;
+}
+
+/* Starts products of columns one by one, with the rows of w and those that `more` has. */
+static void start_gemv(struct engine_gpu *gpu, const struct engine_tensor *w,
+                       struct quant_gpu_tile *tile)
+{
+    struct quant_gpu_gemv *gemv = &tile->gemv;
+    int64_t n_rows = gemv->n_rows;
+    for (int i = 0; i < QUANT_GPU_MORE; i++) n_rows += gemv->more[i].n_rows;
+    gemv->shape = quant_gpu_gemv_shape(w->type, w->ne[0], n_rows);
+    const uint32_t blocks = divide_grid(tile, gemv_blocks);
+    for (int64_t c = 0; c < tile->n_columns; c += ENGINE_GPU_COLUMNS_AT_ONCE) {
+        const struct engine_gpu_grid grid = {blocks, at_once(tile->n_columns - c),
+                                             32 * (uint32_t)gemv->shape.warps, gemv->shape.shared};
+        const int64_t next = ENGINE_GPU_COLUMNS_AT_ONCE * gemv->out_stride;
+        engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, gemv);
+        gemv->a.first = quant_gpu_column(&gemv->a, ENGINE_GPU_COLUMNS_AT_ONCE);
+        gemv->out += next;
         for (int i = 0; i < QUANT_GPU_MORE; i++)
-            if (arguments->more[i].n_rows) arguments->more[i].out += next;
+            if (gemv->more[i].n_rows) gemv->more[i].out += next;
     }
 }
 
-static void start_tile(struct engine_gpu *gpu, const struct engine_tensor *w,
-                       const struct quant_gpu_tile *tile)
+/* Starts products in tiles if there are many columns. */
+static void start_product(struct engine_gpu *gpu, const struct engine_tensor *w,
+                          struct quant_gpu_tile *tile)
 {
-    const struct engine_gpu_grid grid = {quant_gpu_tiles(&tile->gemv.by, w->ne[1], tile->n_columns),
-                                         1, QUANT_GPU_TILE_THREADS, quant_gpu_tile_bytes(w->type)};
+    if (!engine_gpu_multiplies_tiles(w, tile->n_columns)) {
+        start_gemv(gpu, w, tile);
+        return;
+    }
+    const struct engine_gpu_grid grid = {divide_grid(tile, tile_blocks), 1, QUANT_GPU_TILE_THREADS,
+                                         quant_gpu_tile_bytes(w->type)};
     engine_gpu_launch(gpu, gpu->tile[w->type->id], &grid, tile);
 }
 
@@ -180,15 +209,9 @@ void engine_gpu_multiply(struct engine_gpu *gpu, const struct engine_tensor *w,
                          struct quant_gpu_columns columns, struct quant_gpu_matrices by,
                          const struct engine_gpu_groups *groups, struct engine_gpu_lines out)
 {
-    struct quant_gpu_gemv arguments = gemv_of(w, columns, out);
-    arguments.by = by;
-    if (engine_gpu_multiplies_tiles(w, out.n)) {
-        const struct quant_gpu_tile tile = {arguments, out.n, groups->groups, groups->columns};
-        start_tile(gpu, w, &tile);
-        return;
-    }
-    arguments.shape = quant_gpu_gemv_shape(w->type, w->ne[0], w->ne[1]);
-    start_gemv(gpu, w, out.n, &arguments);
+    struct quant_gpu_tile tile = {gemv_of(w, columns, out), out.n, groups->groups, groups->columns};
+    tile.gemv.by = by;
+    start_product(gpu, w, &tile);
 }
 
 /* Multiplies with weights from number `first` on, in one start if they are alike; returns how many.
@@ -197,26 +220,18 @@ static int multiply_some(struct engine_gpu *gpu, const struct engine_product *p,
                          struct quant_gpu_columns columns, struct engine_gpu_lines *out)
 {
     const struct engine_tensor *w = p->w[first];
-    struct quant_gpu_gemv arguments = gemv_of(w, columns, *out);
-    out->at += w->ne[1] * (int64_t)sizeof(float);
-    if (gpu->tile[w->type->id] && out->n >= QUANT_GPU_TILE_LEAST) {
-        const struct quant_gpu_tile tile = {arguments, out->n, NULL, NULL};
-        start_tile(gpu, w, &tile);
-        return 1;
-    }
-    int64_t n_rows = w->ne[1];
+    struct quant_gpu_tile tile = {gemv_of(w, columns, *out), out->n, NULL, NULL};
     int n = 1;
+    out->at += w->ne[1] * (int64_t)sizeof(float);
     for (; n <= QUANT_GPU_MORE && first + n < p->n_w; n++) {
         const struct engine_tensor *next = p->w[first + n];
         if (next->type != w->type || next->nb[1] != w->nb[1]) break;
-        arguments.more[n - 1] = (struct quant_gpu_rows){.w = (const uint8_t *)next->data,
+        tile.gemv.more[n - 1] = (struct quant_gpu_rows){.w = (const uint8_t *)next->data,
                                                         .out = (float *)(void *)out->at,
                                                         .n_rows = next->ne[1]};
-        n_rows += next->ne[1];
         out->at += next->ne[1] * (int64_t)sizeof(float);
     }
-    arguments.shape = quant_gpu_gemv_shape(w->type, w->ne[0], n_rows);
-    start_gemv(gpu, w, out->n, &arguments);
+    start_product(gpu, w, &tile);
     return n;
 }
 
