@@ -30,6 +30,7 @@ enum { GPU_WARP = 32 };
 
 #define GPU_UNROLL _Pragma("unroll")
 #define GPU_LOOP   _Pragma("nounroll")
+#define gpu_now(x) __asm__ volatile("" : "+f"(x))
 
 static inline int gpu_thread(void)
 {
@@ -151,6 +152,9 @@ static inline void *gpu_shared(void)
 
 #define GPU_UNROLL /* before a loop whose arrays must become registers */
 #define GPU_LOOP   /* before a loop that must remain one: its body is long */
+/* A float is computed here, not where it is used: what it is computed of needs no registers after
+ * this. */
+#define gpu_now(x) (void)(x)
 
 int gpu_thread(void);  /* of this thread in its block */
 int gpu_block(void);   /* of this block in its grid, first coordinate */

@@ -253,10 +253,8 @@ QUANT_INLINE void scale_codes(const struct tile_type *type, struct gpu_codes *w,
 {
     const int offset = type->super->offset, sign = type->planes == 1 && offset > 0 ? -1 : 1;
     GPU_EACH (i, 16) {
-        const uint32_t codes = offset == SIGNED ? w->code[i] ^ 0x80808080 : w->code[i],
-                       scale = (uint32_t)(sign * w->scale[i / 4]),
-                       bias = (0x8080 - (uint32_t)(offset == SIGNED ? 128 : offset) * scale) *
-                              0x00010001,
+        const uint32_t codes = w->code[i], scale = (uint32_t)(sign * w->scale[i / 4]),
+                       bias = (0x8080 - (uint32_t)offset * scale) * 0x00010001,
                        even = (codes & 0x00ff00ff) * scale + bias,
                        odd = (codes >> 8 & 0x00ff00ff) * scale + bias;
         if (type->planes == 1 && offset == 0) {
@@ -425,6 +423,7 @@ QUANT_INLINE void add_terms(const struct gpu_tile *t, int first, int n, const in
                 has_min ? fmaf(scale, (float)sum[i][e],
                                m[r] * x_d[c] * (float)(64 * minima[0][e] + minima[1][e]))
                         : scale * (float)sum[i][e];
+            gpu_now(to->v[j / 4][j % 4][e]);
         }
     }
 }
