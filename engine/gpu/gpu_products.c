@@ -85,7 +85,7 @@ static bool repeats(const struct engine_gpu *gpu, const struct engine_product *p
 }
 
 /* Multiplies the rows of x, each by.repeat times, with matrices of w. Scratch: a copy of x, its
- * columns, their groups; what is there already if the node before left it. */
+ * columns, their groups; not computed again if the node before left them. */
 static void multiply(struct engine_gpu *gpu, const struct engine_tensor *node,
                      struct quant_gpu_matrices by, char *scratch)
 {
