@@ -481,13 +481,15 @@ QUANT_INLINE void multiply_scaled(const struct gpu_tile *t, struct results *to)
 
 QUANT_INLINE void write_results(const struct gpu_tile *t, const struct results *from)
 {
-    GPU_EACH (j, 32) {
-        const int e = j % 4;
-        const int64_t row = t->first_row + row_of_warp() + j / 16 * 16 + e / 2 * 8 + gpu_lane() / 4;
-        const int column = column_of_warp() + j / 4 % 4 * 8 + gpu_lane() % 4 * 2 + e % 2;
-        if (row < t->rows.n_rows && column < t->n_columns)
-            t->rows.out[number_of_column(t, column) * t->p->out_stride + row] =
-                t->rows.w ? from->v[j / 16][j / 4 % 4][e] : quant_float_of(0x7fc00000);
+    const int row = t->first_row + row_of_warp() + gpu_lane() / 4,
+              n_left = (int)t->rows.n_rows - row;
+    GPU_EACH (i, 8) {
+        const int column = column_of_warp() + i / 2 * 8 + gpu_lane() % 4 * 2 + i % 2;
+        if (column < t->n_columns) {
+            float *to = t->rows.out + number_of_column(t, column) * t->p->out_stride + row;
+            GPU_EACH (j, 4)
+                if (8 * j < n_left) to[8 * j] = from->v[j / 2][i / 2][j % 2 * 2 + i % 2];
+        }
     }
 }
 
@@ -532,8 +534,10 @@ QUANT_INLINE void multiply_tile(const struct quant_gpu_tile *p, const struct til
     const int per_step = STEP / type->block_len;
     const int64_t n_blocks = p->gemv.k / type->block_len;
     struct gpu_tile t = tile_of(p, type);
-    struct results results = {0};
+    struct results results;
     if (t.n_columns <= 0) return;
+    GPU_EACH (i, 32)
+        results.v[i / 16][i / 4 % 4][i % 4] = t.rows.w ? 0.0f : quant_float_of(0x7fc00000);
     find_mine(&t);
     if (t.rows.w) copy_rows(&t, 0, n_blocks < per_step ? (int)n_blocks : per_step);
     GPU_LOOP
