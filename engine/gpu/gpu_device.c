@@ -122,7 +122,7 @@ const char *const engine_gpu_kernel_names[ENGINE_GPU_KERNELS] = {
 
 static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
 {
-    bool ok = true;
+    bool ok = take_kernel(gpu, "quant_gpu_float_tile", &gpu->float_tile, err);
     for (int i = 0; ok && i < ENGINE_GPU_KERNELS; i++)
         ok = take_kernel(gpu, engine_gpu_kernel_names[i], &gpu->op[i], err);
     for (uint32_t id = 0; ok && id < QUANT_ID_COUNT; id++) {

@@ -185,6 +185,14 @@ static int multiply_some(struct engine_gpu *gpu, const struct engine_product *p,
         engine_gpu_launch(gpu, gpu->tile[w->type->id], &grid, &tile);
         return 1;
     }
+    if (quant_gpu_has_float_tile(w->type, &arguments) && out->n >= QUANT_GPU_TILE_LEAST) {
+        const struct quant_gpu_float_tile tile = {arguments, out->n, w->type->id};
+        const struct engine_gpu_grid grid = {quant_gpu_float_tiles(w->ne[1], out->n), 1,
+                                             QUANT_GPU_FLOAT_THREADS,
+                                             sizeof(struct quant_gpu_float_memory)};
+        engine_gpu_launch(gpu, gpu->float_tile, &grid, &tile);
+        return 1;
+    }
     int64_t n_rows = w->ne[1];
     int n = 1;
     for (; n <= QUANT_GPU_MORE && first + n < p->n_w; n++) {

@@ -326,14 +326,6 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
         gemv_staged(&p, &type);                                                                    \
     }
 
-/* Whether all rows are at multiples of 16. */
-QUANT_INLINE bool is_aligned(const struct quant_gpu_gemv *p)
-{
-    const uintptr_t all = (uintptr_t)p->w | (uintptr_t)p->more[0].w | (uintptr_t)p->more[1].w |
-                          (uintptr_t)p->row_bytes | (uintptr_t)p->by.bytes;
-    return all % 16 == 0;
-}
-
 #define STAGED_256(NAME)                                                                           \
     GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
     {                                                                                              \
@@ -341,7 +333,7 @@ QUANT_INLINE bool is_aligned(const struct quant_gpu_gemv *p)
                                      false};                                                       \
         const struct staged aligned = {                                                            \
             SUPER_LEN, sizeof(struct NAME##_block), 4, {0}, &NAME##_type, true};                   \
-        if (NAME##_type.may_align && is_aligned(&p))                                               \
+        if (NAME##_type.may_align && quant_gpu_is_aligned(&p, 16))                                 \
             gemv_staged(&p, &aligned);                                                             \
         else                                                                                       \
             gemv_staged(&p, &plain);                                                               \

@@ -96,6 +96,14 @@ static inline struct quant_gpu_rows quant_gpu_rows_of(const struct quant_gpu_gem
     return rows;
 }
 
+/* Whether all rows are at multiples of n, a power of 2. */
+static inline bool quant_gpu_is_aligned(const struct quant_gpu_gemv *p, int n)
+{
+    const uintptr_t all = (uintptr_t)p->w | (uintptr_t)p->more[0].w | (uintptr_t)p->more[1].w |
+                          (uintptr_t)p->row_bytes | (uintptr_t)p->by.bytes;
+    return all % (uintptr_t)n == 0;
+}
+
 struct quant_gpu_factors {
     const uint8_t *w; /* row 0; NULL: the results are NaN */
     struct quant_act a;
@@ -222,6 +230,53 @@ static inline uint32_t quant_gpu_tiles(int64_t n_rows, int64_t n_columns)
 {
     return (uint32_t)((n_rows + QUANT_GPU_TILE_ROWS - 1) / QUANT_GPU_TILE_ROWS *
                       ((n_columns + QUANT_GPU_TILE_COLUMNS - 1) / QUANT_GPU_TILE_COLUMNS));
+}
+
+/* quant_gpu_float_tile, for the float types: quant_gpu_gemv_TYPE for many columns, without `by`, of
+ * rows that quant_gpu_has_float_tile accepts: a block of threads computes a tile of the results
+ * (gpu_tile_float.c). Grid: x:
+ * quant_gpu_float_tiles; QUANT_GPU_FLOAT_THREADS threads; shared memory: that of the struct. */
+enum {
+    QUANT_GPU_FLOAT_TILE_ROWS = 64,
+    QUANT_GPU_FLOAT_TILE_COLUMNS = 32,
+    QUANT_GPU_FLOAT_STEP = 32, /* elements of k at once: two of each lane */
+    QUANT_GPU_FLOAT_THREADS = 256
+};
+
+struct quant_gpu_float_tile {
+    struct quant_gpu_gemv gemv;
+    int64_t n_columns;
+    enum quant_id id;
+};
+
+/* Element l of 16 lanes, first (i = 0) and second: w[16 * i + l] has those of all rows. Lanes are
+ * 16 bytes more apart than a multiple of 128 bytes, and second elements 64: eight threads that read
+ * or write 16 bytes each use different memory banks. */
+struct quant_gpu_float_memory {
+    struct {
+        _Alignas(16) float w[32 * (QUANT_GPU_FLOAT_TILE_ROWS + 4) + 16];
+        _Alignas(16) float x[32 * (QUANT_GPU_FLOAT_TILE_COLUMNS + 4) + 16];
+    } step[2];
+    uint32_t least[2][QUANT_GPU_FLOAT_THREADS / 32]; /* exponents of rows and columns */
+};
+
+static inline bool quant_gpu_is_float(const struct quant_type *type)
+{
+    return type->act->sum_len == 0;
+}
+
+/* Whether elements are at multiples of their size, or are bytes (NVFP4). */
+static inline bool quant_gpu_has_float_tile(const struct quant_type *type,
+                                            const struct quant_gpu_gemv *p)
+{
+    return quant_gpu_is_float(type) &&
+           quant_gpu_is_aligned(p, type->block_len == 1 ? (int)type->block_bytes : 1);
+}
+
+static inline uint32_t quant_gpu_float_tiles(int64_t n_rows, int64_t n_columns)
+{
+    enum { ROWS = QUANT_GPU_FLOAT_TILE_ROWS, COLUMNS = QUANT_GPU_FLOAT_TILE_COLUMNS };
+    return (uint32_t)((n_rows + ROWS - 1) / ROWS * ((n_columns + COLUMNS - 1) / COLUMNS));
 }
 
 static inline uint32_t quant_gpu_quantize_blocks(const struct quant_act_form *form, int64_t k)
