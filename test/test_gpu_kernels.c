@@ -31,10 +31,9 @@ static void launch(const char *what, const char *of, const void *arguments,
     run(name, arguments, grid, seed);
 }
 
-static void run_float_tile(const struct quant_type *type, const struct quant_gpu_gemv *gemv,
-                           int64_t n_columns, uint64_t seed)
+static void run_float_tile(const struct quant_gpu_gemv *gemv, int64_t n_columns, uint64_t seed)
 {
-    const struct quant_gpu_float_tile tile = {*gemv, n_columns, type->id};
+    const struct quant_gpu_tile tile = {*gemv, n_columns};
     run("quant_gpu_float_tile", &tile,
         &(struct emulator_grid){quant_gpu_float_tiles(gemv->n_rows, n_columns), 1,
                                 QUANT_GPU_FLOAT_THREADS, sizeof(struct quant_gpu_float_memory)},
@@ -65,13 +64,15 @@ static void check_gemv(struct bed *bed, const struct quant_type *type, int64_t k
     float *out = bed_canary_place(&bed->out, (size_t)n_rows * 4);
     const struct quant_gpu_gemv_shape shape = any_shape(bed, type, k, n_rows);
     const struct quant_gpu_gemv gemv = {.shape = shape,
+                                        .id = type->id,
+                                        .block_bytes = (int)type->block_bytes,
                                         .k = k,
                                         .n_rows = n_rows,
                                         .row_bytes = (int64_t)row_bytes,
                                         .w = w,
                                         .a.first = bed->column.act,
                                         .out = out};
-    launch("gemv", type->name, &gemv,
+    launch("gemv", quant_gpu_type_name(type), &gemv,
            &(struct emulator_grid){quant_gpu_gemv_blocks(&shape, n_rows), 1,
                                    32 * (uint32_t)shape.warps, shape.shared},
            support_random(&bed->rng));
@@ -127,7 +128,9 @@ static void check_tile(struct bed *bed, const struct quant_type *type, int64_t k
     }
     memset(out, 0xa5, bytes + 1);
     const struct quant_gpu_tile tile = {
-        .gemv = {.k = k,
+        .gemv = {.id = type->id,
+                 .block_bytes = (int)type->block_bytes,
+                 .k = k,
                  .n_rows = n_rows,
                  .row_bytes = (int64_t)row_bytes,
                  .out_stride = n_rows,
@@ -136,9 +139,9 @@ static void check_tile(struct bed *bed, const struct quant_type *type, int64_t k
                  .out = out},
         .n_columns = n_columns};
     if (quant_gpu_is_float(type))
-        run_float_tile(type, &tile.gemv, n_columns, support_random(&bed->rng));
+        run_float_tile(&tile.gemv, n_columns, support_random(&bed->rng));
     else
-        launch("tile", type->name, &tile,
+        launch("tile", quant_gpu_type_name(type), &tile,
                &(struct emulator_grid){quant_gpu_tiles(n_rows, n_columns), 1,
                                        QUANT_GPU_TILE_THREADS, quant_gpu_tile_bytes(type)},
                support_random(&bed->rng));
@@ -206,13 +209,15 @@ static float last_of_tile(enum quant_id id, int64_t k, const float *other, const
         else
             memcpy(column + 4 * i, &x[i], sizeof x[i]);
     }
-    const struct quant_gpu_gemv gemv = {.k = k,
+    const struct quant_gpu_gemv gemv = {.id = type->id,
+                                        .block_bytes = (int)type->block_bytes,
+                                        .k = k,
                                         .n_rows = N_ROWS,
                                         .row_bytes = sizeof rows[0],
                                         .w = rows[0],
                                         .a.first.q = (int8_t *)column,
                                         .out = out};
-    run_float_tile(type, &gemv, 1, seed);
+    run_float_tile(&gemv, 1, seed);
     const float expected = type->dot(k, rows[N_ROWS - 1], &gemv.a.first);
     assert_int_equal(bed_float_mismatches(1, &out[N_ROWS - 1], &expected), 0);
     return expected;
@@ -271,6 +276,8 @@ static void check_matrices(struct bed *bed, const struct quant_type *type, bool 
     }
     const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(type, k, N_ROWS);
     const struct quant_gpu_gemv gemv = {.shape = shape,
+                                        .id = type->id,
+                                        .block_bytes = (int)type->block_bytes,
                                         .k = k,
                                         .n_rows = N_ROWS,
                                         .row_bytes = (int64_t)row_bytes,
@@ -284,7 +291,7 @@ static void check_matrices(struct bed *bed, const struct quant_type *type, bool 
                                                .n = MATRICES,
                                                .bytes = N_ROWS * (int64_t)row_bytes,
                                                .repeat = PER}};
-    launch("gemv", type->name, &gemv,
+    launch("gemv", quant_gpu_type_name(type), &gemv,
            &(struct emulator_grid){quant_gpu_gemv_blocks(&shape, N_ROWS), RESULTS,
                                    32 * (uint32_t)shape.warps, shape.shared},
            support_random(&bed->rng));

@@ -128,6 +128,8 @@ static struct quant_gpu_gemv gemv_of(const struct engine_tensor *w,
                                      struct quant_gpu_columns columns, struct engine_gpu_lines out)
 {
     return (struct quant_gpu_gemv){
+        .id = w->type->id,
+        .block_bytes = (int)w->type->block_bytes,
         .k = w->ne[0],
         .n_rows = w->ne[1],
         .row_bytes = w->nb[1],
@@ -186,7 +188,7 @@ static int multiply_some(struct engine_gpu *gpu, const struct engine_product *p,
         return 1;
     }
     if (quant_gpu_has_float_tile(w->type, &arguments) && out->n >= QUANT_GPU_TILE_LEAST) {
-        const struct quant_gpu_float_tile tile = {arguments, out->n, w->type->id};
+        const struct quant_gpu_tile tile = {arguments, out->n};
         const struct engine_gpu_grid grid = {quant_gpu_float_tiles(w->ne[1], out->n), 1,
                                              QUANT_GPU_FLOAT_THREADS,
                                              sizeof(struct quant_gpu_float_memory)};

@@ -25,14 +25,9 @@
 #include "quant/super/iq2_kl.h"
 #include "quant/super/iq2_ks.h"
 #include "quant/super/iq2_kt.h"
-#include "quant/super/iq2_s.h"
-#include "quant/super/iq2_xs.h"
-#include "quant/super/iq2_xxs.h"
 #include "quant/super/iq3_k.h"
 #include "quant/super/iq3_ks.h"
 #include "quant/super/iq3_kt.h"
-#include "quant/super/iq3_s.h"
-#include "quant/super/iq3_xxs.h"
 #include "quant/super/iq4_k.h"
 #include "quant/super/iq4_ks.h"
 #include "quant/super/iq4_kss.h"
@@ -98,11 +93,6 @@ GEMV_LONG(q2_0)
 GEMV_SUPER(q8_k)
 GEMV_SUPER(iq1_s)
 GEMV_SUPER(iq1_m)
-GEMV_SUPER(iq2_xxs)
-GEMV_SUPER(iq2_xs)
-GEMV_SUPER(iq2_s)
-GEMV_SUPER(iq3_xxs)
-GEMV_SUPER(iq3_s)
 GEMV_SUPER(tq1_0)
 GEMV_SUPER(tq2_0)
 GEMV_SUPER(iq2_k)

@@ -67,10 +67,10 @@ struct quant_gpu_rows {
     int64_t n_rows, block;
 };
 
-/* quant_gpu_gemv_TYPE: out[c * out_stride + r] = row r times column c (quant/quant.h, canonical
- * arithmetic). Then the same for rows of more matrices of the type, with as long rows. Grid: x:
- * blocks of quant_gpu_gemv_shape, of each matrix; y: columns. It reads up to 15 bytes before and
- * after the rows, in the same 16 bytes as theirs. */
+/* quant_gpu_gemv_TYPE (quant_gpu_type_name): out[c * out_stride + r] = row r times column c
+ * (quant/quant.h, canonical arithmetic). Then the same for rows of more matrices of the type, with
+ * as long rows. Grid: x: blocks of quant_gpu_gemv_shape, of each matrix; y: columns. It reads up to
+ * 15 bytes before and after the rows, in the same 16 bytes as theirs. */
 enum { QUANT_GPU_MORE = 2 };
 struct quant_gpu_gemv_shape {
     int rows;          /* of a block of the grid */
@@ -79,6 +79,8 @@ struct quant_gpu_gemv_shape {
 };
 struct quant_gpu_gemv {
     struct quant_gpu_gemv_shape shape;
+    enum quant_id id; /* of the type */
+    int block_bytes;
     int64_t k, n_rows, row_bytes, out_stride;
     const uint8_t *w;
     struct quant_gpu_columns a;
@@ -154,7 +156,12 @@ enum {
     TYPE(Q4_K, 4)                                                                                  \
     TYPE(Q5_K, 4)                                                                                  \
     TYPE(Q6_K, 4)                                                                                  \
-    TYPE(IQ4_XS, 4)
+    TYPE(IQ4_XS, 4)                                                                                \
+    TYPE(IQ2_XXS, 4)                                                                               \
+    TYPE(IQ2_XS, 4)                                                                                \
+    TYPE(IQ2_S, 4)                                                                                 \
+    TYPE(IQ3_XXS, 4)                                                                               \
+    TYPE(IQ3_S, 4)
 
 /* Lanes of a block; 0: the type is not staged. */
 static inline int quant_gpu_lanes(enum quant_id id)
@@ -168,6 +175,23 @@ static inline int quant_gpu_lanes(enum quant_id id)
         return 0;
     }
 #undef QUANT_GPU_LANES
+}
+
+/* TYPE in the names of kernels: types with a grid share kernels, to which the arguments name the
+ * type. */
+static inline const char *quant_gpu_type_name(const struct quant_type *type)
+{
+    switch (type->id) {
+    case QUANT_IQ2_XXS:
+    case QUANT_IQ3_XXS:
+    case QUANT_IQ3_S:
+        return "grid_32";
+    case QUANT_IQ2_XS:
+    case QUANT_IQ2_S:
+        return "grid_16";
+    default:
+        return type->name;
+    }
 }
 
 /* Bytes for a copy of n bytes that begins at any offset from a multiple of 16, and 16 more. */
@@ -241,12 +265,6 @@ enum {
     QUANT_GPU_FLOAT_TILE_COLUMNS = 32,
     QUANT_GPU_FLOAT_STEP = 32, /* elements of k at once: two of each lane */
     QUANT_GPU_FLOAT_THREADS = 256
-};
-
-struct quant_gpu_float_tile {
-    struct quant_gpu_gemv gemv;
-    int64_t n_columns;
-    enum quant_id id;
 };
 
 /* Element l of 16 lanes, first (i = 0) and second: w[16 * i + l] has those of all rows. Lanes are

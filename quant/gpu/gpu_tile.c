@@ -177,9 +177,9 @@ QUANT_INLINE void unpack_super(const struct gpu_tile *t, int64_t b)
     const uint8_t *at = t->s->rows + row * t->pitch + ((uintptr_t)from & 15);
     struct gpu_codes w;
     if (type->may_align && (uintptr_t)from % 16 == 0)
-        type->part(at, part, true, &w);
+        codes_of_part(type, at, part, true, &w);
     else
-        type->part(at, part, false, &w);
+        codes_of_part(type, at, part, false, &w);
     if (type->offset > 0) {
         GPU_EACH (i, 16) w.code[i] = signed_codes(w.code[i], type->offset);
     }
@@ -389,3 +389,14 @@ TILE_256(q4_k)
 TILE_256(q5_k)
 TILE_256(q6_k)
 TILE_256(iq4_xs)
+
+#define TILE_GRID(NAME)                                                                            \
+    GPU_KERNEL(quant_gpu_tile_##NAME, quant_gpu_tile)                                              \
+    {                                                                                              \
+        const struct super_type super = GRID_TYPE(NAME, p.gemv.id);                                \
+        const struct tile_type type = {SUPER_LEN, p.gemv.block_bytes, {0}, &super};                \
+        multiply_tile(&p, &type);                                                                  \
+    }
+
+TILE_GRID(grid_32)
+TILE_GRID(grid_16)

@@ -283,12 +283,12 @@ QUANT_INLINE bool multiply_by_steps(const struct float_tile *t)
     return true;
 }
 
-GPU_KERNEL(quant_gpu_float_tile, quant_gpu_float_tile)
+GPU_KERNEL(quant_gpu_float_tile, quant_gpu_tile)
 {
     const int n_across = (int)((p.n_columns + COLUMNS - 1) / COLUMNS);
     const struct float_tile t = {
         .p = &p.gemv,
-        .id = p.id,
+        .id = p.gemv.id,
         .s = gpu_shared(),
         .first_row = gpu_block() / n_across * ROWS,
         .first_column = gpu_block() % n_across * COLUMNS,
