@@ -131,7 +131,7 @@ QUANT_INLINE void gemv_lanes(const struct quant_gpu_gemv *p, const struct float_
 #define GEMV_LANES(NAME)                                                                           \
     GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
     {                                                                                              \
-        if (quant_gpu_is_aligned(&p, NAME##_type.bytes))                                           \
+        if (quant_gpu_is_aligned(&p, NAME##_type.size))                                            \
             gemv_lanes(&p, &NAME##_type, true);                                                    \
         else                                                                                       \
             gemv_lanes(&p, &NAME##_type, false);                                                   \

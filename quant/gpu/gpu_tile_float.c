@@ -83,7 +83,7 @@ QUANT_INLINE void read_elements(const struct float_type *type, const struct sour
 {
     GPU_EACH (n, ROWS / WARPS) {
         float w = type->is_bf16 ? 0.0f : -0.0f;
-        if (is_in) w = type->element(from->w[n], i, true);
+        if (is_in) w = type->aligned(from->w[n], i);
         if (type->is_bf16) {
             w = bf16_flush(w);
             least->w = least_of(least->w, (quant_bits_of(w) >> 23 & 255) - 1u);
