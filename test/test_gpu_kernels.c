@@ -11,19 +11,35 @@
 #include "test/support_bed.h"
 #include "test/support_guard.h"
 #include "test/support_random.h"
+#include "test/support_row.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static void run(const char *name, const void *arguments, const struct emulator_grid *grid,
+                uint64_t seed)
+{
+    void (*kernel)(const void *) = emulator_kernel(name);
+    if (!kernel) fail_msg("there is no kernel %s", name);
+    if (!emulator_run(kernel, arguments, grid, seed)) fail_msg("%s: threads diverge", name);
+}
 
 static void launch(const char *what, const char *of, const void *arguments,
                    const struct emulator_grid *grid, uint64_t seed)
 {
     char name[QUANT_GPU_NAME_SIZE];
     quant_gpu_name(what, of, name);
-    void (*kernel)(const void *) = emulator_kernel(name);
-    if (!kernel) fail_msg("there is no kernel %s", name);
-    if (!emulator_run(kernel, arguments, grid, seed)) fail_msg("%s: threads diverge", name);
+    run(name, arguments, grid, seed);
+}
+
+static void run_float_tile(const struct quant_gpu_gemv *gemv, int64_t n_columns, uint64_t seed)
+{
+    const struct quant_gpu_tile tile = {*gemv, n_columns, NULL, NULL};
+    run("quant_gpu_float_tile", &tile,
+        &(struct emulator_grid){quant_gpu_float_tiles(gemv->n_rows, n_columns), 1,
+                                QUANT_GPU_FLOAT_THREADS, sizeof(struct quant_gpu_float_memory)},
+        seed);
 }
 
 /* The shape for n_rows rows, or one as for more of them, with one stage or two. */
@@ -50,13 +66,15 @@ static void check_gemv(struct bed *bed, const struct quant_type *type, int64_t k
     float *out = bed_canary_place(&bed->out, (size_t)n_rows * 4);
     const struct quant_gpu_gemv_shape shape = any_shape(bed, type, k, n_rows);
     const struct quant_gpu_gemv gemv = {.shape = shape,
+                                        .id = type->id,
+                                        .block_bytes = (int)type->block_bytes,
                                         .k = k,
                                         .n_rows = n_rows,
                                         .row_bytes = (int64_t)row_bytes,
                                         .w = w,
                                         .a.first = bed->column.act,
                                         .out = out};
-    launch("gemv", type->name, &gemv,
+    launch("gemv", quant_gpu_type_name(type), &gemv,
            &(struct emulator_grid){quant_gpu_gemv_blocks(&shape, n_rows), 1,
                                    32 * (uint32_t)shape.warps, shape.shared},
            support_random(&bed->rng));
@@ -121,16 +139,23 @@ static void check_tile(struct bed *bed, const struct quant_type *type, int64_t k
     const struct quant_act_parts parts = quant_act_parts(type->act, k);
     const int repeat = m->n ? m->repeat : 1, n_x = (n_columns + repeat - 1) / repeat;
     char(*memory)[X_BYTES] = guard_at_end(&x_memory, (size_t)n_x * X_BYTES, 1);
-    const size_t row_bytes = bed_row_bytes(bed, type, k),
+    const size_t unit = type->block_len == 1 ? type->block_bytes : 1,
+                 row_bytes = bed_row_bytes(bed, type, k) / unit * unit,
                  bytes = (size_t)(n_rows * n_columns) * sizeof(float);
     const uint8_t *w = bed_rows(bed, type, k, n_rows * (m->n ? m->n : 1), row_bytes);
+    w -= (uintptr_t)w % unit;
     float *expected = malloc(bytes), *out = malloc(bytes + 1);
     assert_true(parts.bytes <= (int64_t)sizeof memory[0] && n_x <= MAX_COLUMNS &&
                 m->n <= MOST_MATRICES && n_columns <= MOST_LISTED);
     for (int x = 0; x < n_x; x++) {
         const struct quant_act to = quant_act_at(&parts, memory[x]);
-        bed_column_fill(&bed->column, &bed->rng, &bed->scalar, &quant_act_f32, k);
-        bed->scalar.quantize[type->act->index](k, bed->column.act.f32, &to);
+        if (quant_gpu_is_float(type)) {
+            bed_column_fill(&bed->column, &bed->rng, &bed->scalar, type->act, k);
+            memcpy(to.q, bed->column.act.q, (size_t)(k * type->act->element_bytes));
+        } else {
+            bed_column_fill(&bed->column, &bed->rng, &bed->scalar, &quant_act_f32, k);
+            bed->scalar.quantize[type->act->index](k, bed->column.act.f32, &to);
+        }
     }
     for (int i = 0; i < n_rows * n_columns; i++) {
         const int c = i / n_rows, of = matrix_of(m, c), row = of * n_rows + i % n_rows;
@@ -139,7 +164,9 @@ static void check_tile(struct bed *bed, const struct quant_type *type, int64_t k
     }
     memset(out, 0xa5, bytes + 1);
     const struct quant_gpu_tile tile = {
-        .gemv = {.k = k,
+        .gemv = {.id = type->id,
+                 .block_bytes = (int)type->block_bytes,
+                 .k = k,
                  .n_rows = n_rows,
                  .row_bytes = (int64_t)row_bytes,
                  .out_stride = n_rows,
@@ -157,10 +184,13 @@ static void check_tile(struct bed *bed, const struct quant_type *type, int64_t k
         .columns = columns};
     memset(list.base, 0x7f, list.size); /* numbers before the list are of no column */
     if (m->ids) group_columns(bed, &tile.gemv.by, n_columns, columns, groups);
-    launch("tile", type->name, &tile,
-           &(struct emulator_grid){quant_gpu_tiles(&tile.gemv.by, n_rows, n_columns), 1,
-                                   QUANT_GPU_TILE_THREADS, quant_gpu_tile_bytes(type)},
-           support_random(&bed->rng));
+    if (quant_gpu_is_float(type))
+        run_float_tile(&tile.gemv, n_columns, support_random(&bed->rng));
+    else
+        launch("tile", quant_gpu_type_name(type), &tile,
+               &(struct emulator_grid){quant_gpu_tiles(&tile.gemv.by, n_rows, n_columns), 1,
+                                       QUANT_GPU_TILE_THREADS, quant_gpu_tile_bytes(type)},
+               support_random(&bed->rng));
     const int wrong =
         bed_float_mismatches(n_rows * n_columns, out, expected) + (((uint8_t *)out)[bytes] != 0xa5);
     free(expected);
@@ -212,7 +242,7 @@ static void tiles_of_several_matrices_equal_scalar(void **state)
         {2, 0, 0, 5, 0, 1, 0, 0, 0, 0},
     };
     static const int n_matrices[] = {5, 1, 9, 9};
-    static const uint32_t types[] = {QUANT_Q4_K, QUANT_Q8_0, QUANT_Q6_K, QUANT_Q4_1};
+    static const uint32_t types[] = {QUANT_Q4_K, QUANT_Q8_0, QUANT_Q6_K, QUANT_Q4_1, QUANT_IQ2_S};
     struct bed bed = bed_new(5);
     int32_t ids[MOST_LISTED] = {0};
     (void)state;
@@ -231,6 +261,94 @@ static void tiles_of_several_matrices_equal_scalar(void **state)
         check_tile(&bed, type, 512, 9, 2 * 60, &(struct matrices){5, 2, 2, ids, 3});
     }
     bed_free(&bed);
+}
+
+static void tiles_of_float_types_equal_scalar(void **state)
+{
+    static const struct matrices one = {0};
+    struct bed bed = bed_new(5);
+    (void)state;
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (!type || !type->act || !quant_gpu_is_float(type)) continue;
+        for (int64_t n = 1; n <= 70 && n * type->block_len <= 1024;
+             n += 1 + support_random_below(&bed.rng, 3)) {
+            /* BF16 has another way for columns that are hostile. */
+            bed.plain = bed.column.plain = support_random_below(&bed.rng, 2);
+            check_tile(&bed, type, n * type->block_len,
+                       1 + (int)support_random_below(&bed.rng, BED_MAX_ROWS),
+                       1 + (int)support_random_below(&bed.rng, 40), &one);
+        }
+        check_tile(&bed, type, 7 * 64, 70, 33, &one);
+    }
+    bed_free(&bed);
+}
+
+/* Multiplies rows of k numbers, of which only the last differs, with a column; returns the last
+ * result. */
+static float last_of_tile(enum quant_id id, int64_t k, const float *other, const float *last,
+                          const float *x, uint64_t seed)
+{
+    enum { N_ROWS = 61, MAX_K = 32 }; /* warps of the last row: 7 reads, 4 adds, 6 adds by lanes */
+    const struct quant_type *type = quant_type_by_id(id);
+    uint8_t rows[N_ROWS][MAX_K * sizeof(float)];
+    _Alignas(64) char column[MAX_K * sizeof(float)] = {0};
+    float out[N_ROWS];
+    for (int r = 0; r < N_ROWS; r++)
+        support_row_make(type, k, r + 1 < N_ROWS ? other : last, rows[r]);
+    for (int64_t i = 0; i < k; i++) {
+        const uint16_t half = quant_f32_to_bf16(x[i]);
+        if (id == QUANT_BF16)
+            memcpy(column + 2 * i, &half, sizeof half);
+        else
+            memcpy(column + 4 * i, &x[i], sizeof x[i]);
+    }
+    const struct quant_gpu_gemv gemv = {.id = type->id,
+                                        .block_bytes = (int)type->block_bytes,
+                                        .k = k,
+                                        .n_rows = N_ROWS,
+                                        .row_bytes = sizeof rows[0],
+                                        .w = rows[0],
+                                        .a.first.q = (int8_t *)column,
+                                        .out = out};
+    run_float_tile(&gemv, 1, seed);
+    const float expected = type->dot(k, rows[N_ROWS - 1], &gemv.a.first);
+    assert_int_equal(bed_float_mismatches(1, &out[N_ROWS - 1], &expected), 0);
+    return expected;
+}
+
+/* In BF16, sums of two products that are 2^exponent, which is flushed if it is subnormal. */
+static void tiny_sums_of_tiles_are_flushed(void **state)
+{
+    static const float ones[] = {1.0f, 1.0f}, x[] = {0x1p-60f, 0x1p-60f + 0x1p-67f};
+    (void)state;
+    for (int exponent = -130; exponent < -120; exponent++) {
+        const float last[] = {ldexpf(-1.0f - 0x1p-6f, exponent + 74),
+                              ldexpf(1.0f + 0x1p-7f, exponent + 74)};
+        for (uint64_t seed = 0; seed < 5; seed++)
+            assert_true(last_of_tile(QUANT_BF16, 2, ones, last, x, seed) ==
+                        (exponent < -126 ? 0.0f : ldexpf(1.0f, exponent)));
+    }
+}
+
+static void tiny_elements_of_tiles_are_flushed(void **state)
+{
+    static const float tiny[] = {0x1p-130f}, large[] = {0x1p100f};
+    (void)state;
+    assert_true(last_of_tile(QUANT_BF16, 1, large, tiny, large, 1) == 0.0f);
+    assert_true(last_of_tile(QUANT_BF16, 1, large, large, tiny, 1) == 0.0f);
+    assert_true(last_of_tile(QUANT_F32, 1, large, large, tiny, 1) == 0x1p-30f);
+}
+
+static void sums_of_tiles_are_minus_0(void **state)
+{
+    float w[16], x[16];
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        w[i] = -0x1p-80f;
+        x[i] = 0x1p-80f;
+    }
+    assert_true(signbit(last_of_tile(QUANT_F32, 16, x, w, x, 1)));
 }
 
 /* Four columns, which are two of x, and the matrices that the ids name; without ids two matrices.
@@ -252,6 +370,8 @@ static void check_matrices(struct bed *bed, const struct quant_type *type, bool 
     }
     const struct quant_gpu_gemv_shape shape = quant_gpu_gemv_shape(type, k, N_ROWS);
     const struct quant_gpu_gemv gemv = {.shape = shape,
+                                        .id = type->id,
+                                        .block_bytes = (int)type->block_bytes,
                                         .k = k,
                                         .n_rows = N_ROWS,
                                         .row_bytes = (int64_t)row_bytes,
@@ -265,7 +385,7 @@ static void check_matrices(struct bed *bed, const struct quant_type *type, bool 
                                                .n = MATRICES,
                                                .bytes = N_ROWS * (int64_t)row_bytes,
                                                .repeat = PER}};
-    launch("gemv", type->name, &gemv,
+    launch("gemv", quant_gpu_type_name(type), &gemv,
            &(struct emulator_grid){quant_gpu_gemv_blocks(&shape, N_ROWS), RESULTS,
                                    32 * (uint32_t)shape.warps, shape.shared},
            support_random(&bed->rng));
@@ -405,6 +525,10 @@ int main(void)
         cmocka_unit_test(every_product_equals_scalar),
         cmocka_unit_test(tiles_of_many_columns_equal_scalar),
         cmocka_unit_test(tiles_of_several_matrices_equal_scalar),
+        cmocka_unit_test(tiles_of_float_types_equal_scalar),
+        cmocka_unit_test(tiny_sums_of_tiles_are_flushed),
+        cmocka_unit_test(tiny_elements_of_tiles_are_flushed),
+        cmocka_unit_test(sums_of_tiles_are_minus_0),
         cmocka_unit_test(columns_have_matrices_of_their_own),
         cmocka_unit_test(every_activation_form_equals_scalar),
         cmocka_unit_test(a_kernel_that_lacks_a_barrier_gives_other_values),

@@ -84,7 +84,7 @@ static bool take_staged(struct engine_gpu *gpu, const struct quant_type *type,
                         struct base_error *err)
 {
     void **tile = &gpu->tile[type->id];
-    return take_quant_kernel(gpu, "tile", type->name, tile, err) &&
+    return take_quant_kernel(gpu, "tile", quant_gpu_type_name(type), tile, err) &&
            set_shared(gpu, *tile, quant_gpu_tile_bytes(type), err) &&
            set_shared(gpu, gpu->gemv[type->id], QUANT_GPU_STAGED_BYTES, err);
 }
@@ -123,12 +123,13 @@ const char *const engine_gpu_kernel_names[ENGINE_GPU_KERNELS] = {
 
 static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
 {
-    bool ok = true;
+    bool ok = take_kernel(gpu, "quant_gpu_float_tile", &gpu->float_tile, err);
     for (int i = 0; ok && i < ENGINE_GPU_KERNELS; i++)
         ok = take_kernel(gpu, engine_gpu_kernel_names[i], &gpu->op[i], err);
     for (uint32_t id = 0; ok && id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        if (type && type->act) ok = take_quant_kernel(gpu, "gemv", type->name, &gpu->gemv[id], err);
+        if (type && type->act)
+            ok = take_quant_kernel(gpu, "gemv", quant_gpu_type_name(type), &gpu->gemv[id], err);
         if (ok && type && quant_gpu_lanes(type->id)) ok = take_staged(gpu, type, err);
     }
     for (int i = 0; ok && i < QUANT_ACT_FORMS; i++) {

@@ -52,6 +52,7 @@ struct engine_gpu {
     void *context, *stream, *module;
     void *gemv[QUANT_ID_COUNT]; /* kernels (quant/gpu/gpu_quant.h) */
     void *tile[QUANT_ID_COUNT]; /* NULL: the type has none */
+    void *float_tile;
     void *quantize[QUANT_ACT_FORMS];
     void *op[ENGINE_GPU_KERNELS];
     struct base_error failure;      /* the first */

@@ -130,6 +130,8 @@ static struct quant_gpu_gemv gemv_of(const struct engine_tensor *w,
                                      struct quant_gpu_columns columns, struct engine_gpu_lines out)
 {
     return (struct quant_gpu_gemv){
+        .id = w->type->id,
+        .block_bytes = (int)w->type->block_bytes,
         .k = w->ne[0],
         .n_rows = w->ne[1],
         .row_bytes = w->nb[1],
@@ -221,6 +223,14 @@ static int multiply_some(struct engine_gpu *gpu, const struct engine_product *p,
 {
     const struct engine_tensor *w = p->w[first];
     struct quant_gpu_tile tile = {gemv_of(w, columns, *out), out->n, NULL, NULL};
+    if (quant_gpu_has_float_tile(w->type, &tile.gemv) && out->n >= QUANT_GPU_TILE_LEAST) {
+        const struct engine_gpu_grid grid = {quant_gpu_float_tiles(w->ne[1], out->n), 1,
+                                             QUANT_GPU_FLOAT_THREADS,
+                                             sizeof(struct quant_gpu_float_memory)};
+        out->at += w->ne[1] * (int64_t)sizeof(float);
+        engine_gpu_launch(gpu, gpu->float_tile, &grid, &tile);
+        return 1;
+    }
     int n = 1;
     out->at += w->ne[1] * (int64_t)sizeof(float);
     for (; n <= QUANT_GPU_MORE && first + n < p->n_w; n++) {

@@ -15,9 +15,7 @@
 #include "quant/block32/q2_0.h"
 #include "quant/block32/q6_0.h"
 #include "quant/block32/q8_1.h"
-#include "quant/float/bf16.h"
-#include "quant/float/nvfp4.h"
-#include "quant/gpu/dialect.h"
+#include "quant/gpu/gpu_floats.h"
 #include "quant/gpu/gpu_quant.h"
 #include "quant/half.h"
 #include "quant/super/iq1_kt.h"
@@ -27,14 +25,9 @@
 #include "quant/super/iq2_kl.h"
 #include "quant/super/iq2_ks.h"
 #include "quant/super/iq2_kt.h"
-#include "quant/super/iq2_s.h"
-#include "quant/super/iq2_xs.h"
-#include "quant/super/iq2_xxs.h"
 #include "quant/super/iq3_k.h"
 #include "quant/super/iq3_ks.h"
 #include "quant/super/iq3_kt.h"
-#include "quant/super/iq3_s.h"
-#include "quant/super/iq3_xxs.h"
 #include "quant/super/iq4_k.h"
 #include "quant/super/iq4_ks.h"
 #include "quant/super/iq4_kss.h"
@@ -100,11 +93,6 @@ GEMV_LONG(q2_0)
 GEMV_SUPER(q8_k)
 GEMV_SUPER(iq1_s)
 GEMV_SUPER(iq1_m)
-GEMV_SUPER(iq2_xxs)
-GEMV_SUPER(iq2_xs)
-GEMV_SUPER(iq2_s)
-GEMV_SUPER(iq3_xxs)
-GEMV_SUPER(iq3_s)
 GEMV_SUPER(tq1_0)
 GEMV_SUPER(tq2_0)
 GEMV_SUPER(iq2_k)
@@ -125,10 +113,8 @@ GEMV_SUPER(iq4_kt)
 
 /* ---- Float types ---- */
 
-/* The sum of lane l of a row (quant/quant.h). */
-typedef float sum_of(int64_t k, const void *row, const struct quant_act *a, int l);
-
-QUANT_INLINE void gemv_lanes(const struct quant_gpu_gemv *p, sum_of *sum_of_lane)
+QUANT_INLINE void gemv_lanes(const struct quant_gpu_gemv *p, const struct float_type *type,
+                             bool is_aligned)
 {
     const struct quant_gpu_rows rows = quant_gpu_rows_of(p, gpu_block());
     const int64_t warp = (gpu_block() - rows.block) * QUANT_GPU_WARPS + gpu_warp(),
@@ -136,8 +122,8 @@ QUANT_INLINE void gemv_lanes(const struct quant_gpu_gemv *p, sum_of *sum_of_lane
     const struct quant_gpu_factors of = quant_gpu_factors(p, rows.w, gpu_block_y());
     float sum = of.w ? 0.0f : quant_float_of(0x7fc00000);
     if (of.w && row < rows.n_rows)
-        sum = sum_of_lane(p->k, of.w + row * p->row_bytes, &of.a, gpu_lane() % 16);
-    for (int h = 8; h; h /= 2) sum += quant_float_of(gpu_shuffle_xor(quant_bits_of(sum), h));
+        sum = float_sum(type, is_aligned, p->k, of.w + row * p->row_bytes, &of.a, gpu_lane() % 16);
+    sum = float_tree(sum);
     if (row < rows.n_rows && gpu_lane() % 16 == 0)
         rows.out[gpu_block_y() * p->out_stride + row] = sum;
 }
@@ -145,52 +131,11 @@ QUANT_INLINE void gemv_lanes(const struct quant_gpu_gemv *p, sum_of *sum_of_lane
 #define GEMV_LANES(NAME)                                                                           \
     GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
     {                                                                                              \
-        gemv_lanes(&p, NAME##_sum);                                                                \
+        if (quant_gpu_is_aligned(&p, NAME##_type.size))                                            \
+            gemv_lanes(&p, &NAME##_type, true);                                                    \
+        else                                                                                       \
+            gemv_lanes(&p, &NAME##_type, false);                                                   \
     }
-
-QUANT_INLINE float f32_sum(int64_t k, const void *row, const struct quant_act *a, int l)
-{
-    float sum = 0.0f;
-    for (int64_t i = l; i < k; i += 16)
-        sum = fmaf(quant_float_of(quant_load32((const char *)row + 4 * i)), a->f32[i], sum);
-    return sum;
-}
-
-QUANT_INLINE float f16_sum(int64_t k, const void *row, const struct quant_act *a, int l)
-{
-    float sum = 0.0f;
-    for (int64_t i = l; i < k; i += 16)
-        sum = fmaf(quant_half_to_float(quant_load16((const char *)row + 2 * i)), a->f32[i], sum);
-    return sum;
-}
-
-/* Element i of 16 elements: the nibbles of bytes 0 to 7 low, then high. */
-QUANT_INLINE float nvfp4_sum(int64_t k, const void *row, const struct quant_act *a, int l)
-{
-    float sum = 0.0f;
-    for (int64_t i = l; i < k; i += 16) {
-        const uint8_t *block = (const uint8_t *)row + i / NVFP4_LEN * NVFP4_BYTES;
-        const int s = (int)(i % NVFP4_LEN / NVFP4_SUB_LEN);
-        const int nibble = block[4 + 8 * s + l % 8] >> (l < 8 ? 0 : 4) & 15;
-        sum = fmaf(nvfp4_half_scale(block[s]) * (float)quant_e2m1[nibble], a->f32[i], sum);
-    }
-    return sum;
-}
-
-/* Lane l has the pairs l, l + 16, ..; the odd element of a pair comes first; elements past k are
- * zero. */
-QUANT_INLINE float bf16_sum(int64_t k, const void *row, const struct quant_act *a, int l)
-{
-    float sum = 0.0f;
-    for (int64_t first = 2 * l; first < quant_act_round_up(k, 32); first += 32) {
-        for (int64_t i = first + 1; i >= first; i--) {
-            const float w =
-                i < k ? quant_bfloat_to_float(quant_load16((const char *)row + 2 * i)) : 0.0f;
-            sum = bf16_step(w, i < k ? quant_bfloat_to_float(a->bf16[i]) : 0.0f, sum);
-        }
-    }
-    return sum;
-}
 
 GEMV_LANES(f32)
 GEMV_LANES(f16)

@@ -86,7 +86,7 @@ QUANT_INLINE struct code_sums sums_of_part(const struct super_type *type, bool i
     struct code_sums sums = {0};
     struct gpu_codes w;
     int products[4];
-    type->part(at, part, is_aligned, &w);
+    codes_of_part(type, at, part, is_aligned, &w);
     GPU_EACH (s, 4) {
         products[s] = dot_words(is_signed, w.code + 4 * s, c->x + 4 * s);
         if (!is_signed) products[s] -= type->offset * c->sum[s];
@@ -211,11 +211,42 @@ QUANT_INLINE int sum_of_lanes(const int row[QUANT_GPU_STAGED_ROWS])
            (int)gpu_shuffle_xor((uint32_t)(high ? low_rows : high_rows), 2);
 }
 
+/* As multiply_unit, for super-blocks whose parts take many instructions: one row after the other.
+ */
+QUANT_INLINE void multiply_unit_by_rows(const struct staged *type, const struct rows_work *t,
+                                        struct unit u, const uint8_t *stage,
+                                        const struct column_part *column)
+{
+    const int block = gpu_lane() / type->lanes, part = gpu_lane() % type->lanes;
+    const bool is_in = block < blocks_of(type, t, u);
+    const uint8_t *at = NULL;
+    int products = 0;
+    GPU_LOOP
+    for (int r = 0; r < QUANT_GPU_STAGED_ROWS; r++) {
+        const uint8_t *row = stage + r * stage_bytes(type) +
+                             offset_of(type, row_at(type, t, u, r)) + block * type->block_bytes;
+        int sum = is_in ? sums_of_part(type->super, false, row, part, column).products : 0;
+        sum += (int)gpu_shuffle_xor((uint32_t)sum, 1);
+        sum += (int)gpu_shuffle_xor((uint32_t)sum, 2);
+        if (r == part) {
+            products = sum;
+            at = row;
+        }
+    }
+    if (is_in)
+        t->terms[(u.first + part) * (t->per_round + 1) + gpu_warp() * blocks_of_step(type) +
+                 block] = value_of(type, at, u.b + block, &t->a, (struct code_sums){products, 0});
+}
+
 /* Computes the terms of a unit, whose bytes are in a stage. */
 QUANT_INLINE void multiply_unit(const struct staged *type, const struct rows_work *t, struct unit u,
                                 const uint8_t *stage, const struct column_part *column)
 {
     enum { ROWS = QUANT_GPU_STAGED_ROWS };
+    if (type->super && !type->super->part) {
+        multiply_unit_by_rows(type, t, u, stage, column);
+        return;
+    }
     const int block = gpu_lane() / type->lanes, part = gpu_lane() % type->lanes, b = u.b + block;
     const int row_terms = t->per_round + 1;
     const bool is_in = block < blocks_of(type, t, u);
@@ -326,14 +357,6 @@ QUANT_INLINE void gemv_staged(const struct quant_gpu_gemv *p, const struct stage
         gemv_staged(&p, &type);                                                                    \
     }
 
-/* Whether all rows are at multiples of 16. */
-QUANT_INLINE bool is_aligned(const struct quant_gpu_gemv *p)
-{
-    const uintptr_t all = (uintptr_t)p->w | (uintptr_t)p->more[0].w | (uintptr_t)p->more[1].w |
-                          (uintptr_t)p->row_bytes | (uintptr_t)p->by.bytes;
-    return all % 16 == 0;
-}
-
 #define STAGED_256(NAME)                                                                           \
     GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
     {                                                                                              \
@@ -341,7 +364,7 @@ QUANT_INLINE bool is_aligned(const struct quant_gpu_gemv *p)
                                      false};                                                       \
         const struct staged aligned = {                                                            \
             SUPER_LEN, sizeof(struct NAME##_block), 4, {0}, &NAME##_type, true};                   \
-        if (NAME##_type.may_align && is_aligned(&p))                                               \
+        if (NAME##_type.may_align && quant_gpu_is_aligned(&p, 16))                                 \
             gemv_staged(&p, &aligned);                                                             \
         else                                                                                       \
             gemv_staged(&p, &plain);                                                               \
@@ -360,3 +383,14 @@ STAGED_256(q4_k)
 STAGED_256(q5_k)
 STAGED_256(q6_k)
 STAGED_256(iq4_xs)
+
+#define STAGED_GRID(NAME)                                                                          \
+    GPU_KERNEL(quant_gpu_gemv_##NAME, quant_gpu_gemv)                                              \
+    {                                                                                              \
+        const struct super_type super = GRID_TYPE(NAME, p.id);                                     \
+        const struct staged type = {SUPER_LEN, p.block_bytes, 4, {0}, &super, false};              \
+        gemv_staged(&p, &type);                                                                    \
+    }
+
+STAGED_GRID(grid_32)
+STAGED_GRID(grid_16)

@@ -15,6 +15,11 @@
 #include "quant/gpu/dialect.h"
 #include "quant/gpu/gpu_quant.h"
 #include "quant/half.h"
+#include "quant/super/iq2_s.h"
+#include "quant/super/iq2_xs.h"
+#include "quant/super/iq2_xxs.h"
+#include "quant/super/iq3_s.h"
+#include "quant/super/iq3_xxs.h"
 #include "quant/super/iq4_xs.h"
 #include "quant/super/q2_k.h"
 #include "quant/super/q3_k.h"
@@ -23,6 +28,7 @@
 #include "quant/super/q6_k.h"
 #if defined(__NVPTX__) /* device code has no linker */
 #include "quant/half.c"
+#include "quant/super/grid_tables.c"
 #endif
 
 /* ---- Words of codes ---- */
@@ -114,8 +120,9 @@ struct super_type {
     int offset;     /* of codes; SIGNED: codes are signed */
     bool is_halved; /* part 2h + t is a quarter of each half of elements 128h .. 128h + 127 */
     bool may_align; /* `aligned` parts are those of blocks at multiples of 16; never in others */
-    part_of *part;
-    int d, dmin; /* their bytes in the block */
+    part_of *part;  /* NULL: grid_part of id */
+    int d, dmin;    /* their bytes in the block */
+    enum quant_id id;
 };
 enum { SIGNED = -1 };
 
@@ -131,7 +138,9 @@ QUANT_INLINE int second_of_part(const struct super_type *type, int part)
 
 QUANT_INLINE float d_of_super(const struct super_type *type, const uint8_t *at)
 {
-    return quant_half_to_float(quant_load16(at + type->d));
+    const float d = quant_half_to_float(quant_load16(at + type->d));
+    if (type->part) return d;
+    return type->id == QUANT_IQ3_S ? d : type->id == QUANT_IQ3_XXS ? d * 0.25f : d * 0.125f;
 }
 
 /* Minus dmin; only in types with minima. */
@@ -248,14 +257,115 @@ QUANT_INLINE void iq4_xs_part(const uint8_t *at, int part, bool aligned, struct 
         out->scale[s] = ((w->scale_low[part] >> 4 * s & 15) | (high >> 2 * s & 3) << 4) - 32;
 }
 
+/* ---- Super-blocks with a grid: QUANT_GPU_GRIDS ---- */
+
+/* Four magnitudes, none of them 0, with signs from bits 0 to 3. */
+QUANT_INLINE uint32_t with_signs(uint32_t magnitudes, uint32_t bits)
+{
+    const uint32_t negative = (bits & 15) * 0x00204081 & 0x01010101;
+    return (magnitudes ^ negative * 255) + negative;
+}
+
+/* Eight sign bits from the first seven: the number of set bits is even. */
+QUANT_INLINE uint32_t eight_signs(uint32_t bits)
+{
+    bits &= 127;
+    return bits | (uint32_t)(__builtin_popcount(bits) & 1) << 7;
+}
+
+QUANT_INLINE uint32_t signs_of_tail(uint32_t tail)
+{
+    return eight_signs(tail) | eight_signs(tail >> 7) << 8 | eight_signs(tail >> 14) << 16 |
+           eight_signs(tail >> 21) << 24;
+}
+
+/* Writes the eight magnitudes of an entry. */
+QUANT_INLINE void write_entry(uint64_t entry, uint32_t *words)
+{
+    words[0] = (uint32_t)entry;
+    words[1] = (uint32_t)(entry >> 32);
+}
+
+/* Scales from four bits of each sub-block. */
+QUANT_INLINE void grid_scales(uint32_t nibbles, struct gpu_codes *out)
+{
+    GPU_EACH (s, 4) out->scale[s] = (int)(2 * (nibbles >> 4 * s & 15) + 1);
+}
+
+/* Part `part` of a block; sub_len: of the type of id. */
+QUANT_INLINE void grid_part(enum quant_id id, int sub_len, const uint8_t *at, int part,
+                            struct gpu_codes *out)
+{
+    uint32_t q[4], sign[2];
+    if (sub_len == 32 && id == QUANT_IQ2_XXS) {
+        const struct iq2_xxs_block *w = (const struct iq2_xxs_block *)at;
+        read_words(w->sub[2 * part].q, 4, q);
+        GPU_EACH (i, 8)
+            write_entry(quant_grid_iq2_xxs[q[i / 4 * 2] >> i % 4 * 8 & 255], out->code + 2 * i);
+        GPU_EACH (half, 2) sign[half] = signs_of_tail(q[2 * half + 1]);
+        grid_scales(q[1] >> 28 | q[3] >> 28 << 4, out);
+    } else if (sub_len == 32 && id == QUANT_IQ3_XXS) {
+        const struct iq3_xxs_block *w = (const struct iq3_xxs_block *)at;
+        uint32_t tail[2];
+        read_words(w->q + 16 * part, 4, q);
+        read_words(w->tail[2 * part], 2, tail);
+        GPU_EACH (i, 16) out->code[i] = quant_grid_iq3_xxs[q[i / 4] >> i % 4 * 8 & 255];
+        GPU_EACH (half, 2) sign[half] = signs_of_tail(tail[half]);
+        grid_scales(tail[0] >> 28 | tail[1] >> 28 << 4, out);
+    } else if (sub_len == 32) {
+        const struct iq3_s_block *w = (const struct iq3_s_block *)at;
+        const uint32_t high = quant_load16(w->high + 2 * part);
+        read_words(w->q + 16 * part, 4, q);
+        read_words(w->sign + 8 * part, 2, sign);
+        GPU_EACH (i, 16)
+            out->code[i] = quant_grid_iq3_s[(q[i / 4] >> i % 4 * 8 & 255) | (high >> i & 1) << 8];
+        grid_scales(w->scale[part], out);
+    } else if (id == QUANT_IQ2_XS) {
+        const struct iq2_xs_block *w = (const struct iq2_xs_block *)at;
+        read_words(w->q[8 * part], 4, q);
+        sign[0] = sign[1] = 0;
+        GPU_EACH (i, 8) {
+            const uint32_t entry = q[i / 2] >> i % 2 * 16;
+            write_entry(quant_grid_iq2_xs[entry & 511], out->code + 2 * i);
+            sign[i / 4] |= eight_signs(entry >> 9) << i % 4 * 8;
+        }
+        grid_scales(quant_load16(w->scale + 2 * part), out);
+    } else {
+        const struct iq2_s_block *w = (const struct iq2_s_block *)at;
+        const uint32_t high = quant_load16(w->high + 2 * part);
+        read_words(w->q + 8 * part, 2, q);
+        read_words(w->sign + 8 * part, 2, sign);
+        GPU_EACH (i, 8)
+            write_entry(quant_grid_iq2_s[(q[i / 4] >> i % 4 * 8 & 255) | (high >> 2 * i & 3) << 8],
+                        out->code + 2 * i);
+        grid_scales(quant_load16(w->scale + 2 * part), out);
+    }
+    GPU_EACH (i, 16) out->code[i] = with_signs(out->code[i], sign[i / 8] >> i % 8 * 4);
+}
+
+/* Part `part` of the block at `at`. */
+QUANT_INLINE void codes_of_part(const struct super_type *type, const uint8_t *at, int part,
+                                bool aligned, struct gpu_codes *out)
+{
+    if (type->part)
+        type->part(at, part, aligned, out);
+    else
+        grid_part(type->id, type->layout->panel.sub_len, at, part, out);
+}
+
+/* The types with a grid of one sub_len, which have one kernel. */
+static const struct super_layout grid_32_layout = {.panel = {.sub_len = 32}},
+                                 grid_16_layout = {.panel = {.sub_len = 16}};
+#define GRID_TYPE(NAME, ID)                                                                        \
+    {                                                                                              \
+        &NAME##_layout, SIGNED, false, false, NULL, 0, 0, ID                                       \
+    }
+
 #define SUPER_TYPE(NAME, OFFSET, HALVED, MAY_ALIGN, DMIN)                                          \
-    static const struct super_type NAME##_type = {&NAME##_layout,                                  \
-                                                  OFFSET,                                          \
-                                                  HALVED,                                          \
-                                                  MAY_ALIGN,                                       \
-                                                  NAME##_part,                                     \
-                                                  offsetof(struct NAME##_block, d),                \
-                                                  DMIN};
+    static const struct super_type NAME##_type = {                                                 \
+        &NAME##_layout, OFFSET,        HALVED,                                                     \
+        MAY_ALIGN,      NAME##_part,   offsetof(struct NAME##_block, d),                           \
+        DMIN,           QUANT_ID_COUNT};
 SUPER_TYPE(q2_k, 0, false, false, offsetof(struct q2_k_block, dmin))
 SUPER_TYPE(q3_k, 4, false, false, 0)
 SUPER_TYPE(q4_k, 0, false, true, offsetof(struct q4_k_block, dmin))

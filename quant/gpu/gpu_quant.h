@@ -75,10 +75,10 @@ struct quant_gpu_rows {
     int64_t n_rows, block;
 };
 
-/* quant_gpu_gemv_TYPE: out[c * out_stride + r] = row r times column c (quant/quant.h, canonical
- * arithmetic). Then the same for rows of more matrices of the type, with as long rows. Grid: x:
- * blocks of quant_gpu_gemv_shape, of each matrix; y: columns. It reads up to 15 bytes before and
- * after the rows, in the same 16 bytes as theirs. */
+/* quant_gpu_gemv_TYPE (quant_gpu_type_name): out[c * out_stride + r] = row r times column c
+ * (quant/quant.h, canonical arithmetic). Then the same for rows of more matrices of the type, with
+ * as long rows. Grid: x: blocks of quant_gpu_gemv_shape, of each matrix; y: columns. It reads up to
+ * 15 bytes before and after the rows, in the same 16 bytes as theirs. */
 enum { QUANT_GPU_MORE = 2 };
 struct quant_gpu_gemv_shape {
     int rows;          /* of a block of the grid */
@@ -87,6 +87,8 @@ struct quant_gpu_gemv_shape {
 };
 struct quant_gpu_gemv {
     struct quant_gpu_gemv_shape shape;
+    enum quant_id id; /* of the type */
+    int block_bytes;
     int64_t k, n_rows, row_bytes, out_stride;
     const uint8_t *w;
     struct quant_gpu_columns a;
@@ -102,6 +104,14 @@ static inline struct quant_gpu_rows quant_gpu_rows_of(const struct quant_gpu_gem
     for (int i = 0; i < QUANT_GPU_MORE; i++)
         if (p->more[i].n_rows && block >= p->more[i].block) rows = p->more[i];
     return rows;
+}
+
+/* Whether all rows are at multiples of n, a power of 2. */
+static inline bool quant_gpu_is_aligned(const struct quant_gpu_gemv *p, int n)
+{
+    const uintptr_t all = (uintptr_t)p->w | (uintptr_t)p->more[0].w | (uintptr_t)p->more[1].w |
+                          (uintptr_t)p->row_bytes | (uintptr_t)p->by.bytes;
+    return all % (uintptr_t)n == 0;
 }
 
 struct quant_gpu_factors {
@@ -154,7 +164,12 @@ enum {
     TYPE(Q4_K, 4)                                                                                  \
     TYPE(Q5_K, 4)                                                                                  \
     TYPE(Q6_K, 4)                                                                                  \
-    TYPE(IQ4_XS, 4)
+    TYPE(IQ4_XS, 4)                                                                                \
+    TYPE(IQ2_XXS, 4)                                                                               \
+    TYPE(IQ2_XS, 4)                                                                                \
+    TYPE(IQ2_S, 4)                                                                                 \
+    TYPE(IQ3_XXS, 4)                                                                               \
+    TYPE(IQ3_S, 4)
 
 /* Lanes of a block; 0: the type is not staged. */
 static inline int quant_gpu_lanes(enum quant_id id)
@@ -168,6 +183,23 @@ static inline int quant_gpu_lanes(enum quant_id id)
         return 0;
     }
 #undef QUANT_GPU_LANES
+}
+
+/* TYPE in the names of kernels: types with a grid share kernels, to which the arguments name the
+ * type. */
+static inline const char *quant_gpu_type_name(const struct quant_type *type)
+{
+    switch (type->id) {
+    case QUANT_IQ2_XXS:
+    case QUANT_IQ3_XXS:
+    case QUANT_IQ3_S:
+        return "grid_32";
+    case QUANT_IQ2_XS:
+    case QUANT_IQ2_S:
+        return "grid_16";
+    default:
+        return type->name;
+    }
 }
 
 /* Bytes for a copy of n bytes that begins at any offset from a multiple of 16, and 16 more. */
@@ -249,7 +281,7 @@ static inline uint32_t quant_gpu_tile_step_bytes(const struct quant_type *type)
 /* Types with 16 scales: planes of w, which has codes times scales, of one or two bytes. */
 static inline int quant_gpu_tile_planes(enum quant_id id)
 {
-    return id == QUANT_Q6_K ? 2 : 1;
+    return id == QUANT_Q6_K || id == QUANT_IQ2_XS || id == QUANT_IQ2_S ? 2 : 1;
 }
 
 static inline uint32_t quant_gpu_tile_bytes(const struct quant_type *type)
@@ -265,6 +297,47 @@ static inline uint32_t quant_gpu_tiles(const struct quant_gpu_matrices *by, int6
 {
     return (uint32_t)((n_rows + QUANT_GPU_TILE_ROWS - 1) / QUANT_GPU_TILE_ROWS *
                       quant_gpu_tiles_across(by, n_columns));
+}
+
+/* quant_gpu_float_tile, for the float types: quant_gpu_gemv_TYPE for many columns, without `by`, of
+ * rows that quant_gpu_has_float_tile accepts: a block of threads computes a tile of the results
+ * (gpu_tile_float.c). Grid: x:
+ * quant_gpu_float_tiles; QUANT_GPU_FLOAT_THREADS threads; shared memory: that of the struct. */
+enum {
+    QUANT_GPU_FLOAT_TILE_ROWS = 64,
+    QUANT_GPU_FLOAT_TILE_COLUMNS = 32,
+    QUANT_GPU_FLOAT_STEP = 32, /* elements of k at once: two of each lane */
+    QUANT_GPU_FLOAT_THREADS = 256
+};
+
+/* Element l of 16 lanes, first (i = 0) and second: w[16 * i + l] has those of all rows. Lanes are
+ * 16 bytes more apart than a multiple of 128 bytes, and second elements 64: eight threads that read
+ * or write 16 bytes each use different memory banks. */
+struct quant_gpu_float_memory {
+    struct {
+        _Alignas(16) float w[32 * (QUANT_GPU_FLOAT_TILE_ROWS + 4) + 16];
+        _Alignas(16) float x[32 * (QUANT_GPU_FLOAT_TILE_COLUMNS + 4) + 16];
+    } step[2];
+    uint32_t least[2][QUANT_GPU_FLOAT_THREADS / 32]; /* exponents of rows and columns */
+};
+
+static inline bool quant_gpu_is_float(const struct quant_type *type)
+{
+    return type->act->sum_len == 0;
+}
+
+/* Whether elements are at multiples of their size, or are bytes (NVFP4). */
+static inline bool quant_gpu_has_float_tile(const struct quant_type *type,
+                                            const struct quant_gpu_gemv *p)
+{
+    return quant_gpu_is_float(type) &&
+           quant_gpu_is_aligned(p, type->block_len == 1 ? (int)type->block_bytes : 1);
+}
+
+static inline uint32_t quant_gpu_float_tiles(int64_t n_rows, int64_t n_columns)
+{
+    enum { ROWS = QUANT_GPU_FLOAT_TILE_ROWS, COLUMNS = QUANT_GPU_FLOAT_TILE_COLUMNS };
+    return (uint32_t)((n_rows + ROWS - 1) / ROWS * ((n_columns + COLUMNS - 1) / COLUMNS));
 }
 
 static inline uint32_t quant_gpu_quantize_blocks(const struct quant_act_form *form, int64_t k)

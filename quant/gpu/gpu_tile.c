@@ -251,9 +251,12 @@ QUANT_INLINE int8_t *high_plane(const struct gpu_tile *t)
  * In one plane products of codes with an offset are negated: -128 is a byte, 128 is not. */
 QUANT_INLINE void scale_codes(const struct tile_type *type, struct gpu_codes *w, uint32_t high[16])
 {
-    const int offset = type->super->offset, sign = type->planes == 1 && offset > 0 ? -1 : 1;
+    const bool is_signed = type->super->offset == SIGNED;
+    const int offset = is_signed ? 128 : type->super->offset,
+              sign = type->planes == 1 && offset > 0 ? -1 : 1;
     GPU_EACH (i, 16) {
-        const uint32_t codes = w->code[i], scale = (uint32_t)(sign * w->scale[i / 4]),
+        const uint32_t codes = w->code[i] ^ (is_signed ? 0x80808080 : 0),
+                       scale = (uint32_t)(sign * w->scale[i / 4]),
                        bias = (0x8080 - (uint32_t)offset * scale) * 0x00010001,
                        even = (codes & 0x00ff00ff) * scale + bias,
                        odd = (codes >> 8 & 0x00ff00ff) * scale + bias;
@@ -277,9 +280,9 @@ QUANT_INLINE void unpack_super(const struct gpu_tile *t, int64_t b)
     struct gpu_codes w;
     uint32_t high[16];
     if (type->may_align && (uintptr_t)at % 16 == 0)
-        type->part(at, part, true, &w);
+        codes_of_part(type, at, part, true, &w);
     else
-        type->part(at, part, false, &w);
+        codes_of_part(type, at, part, false, &w);
     if (t->type->planes > 0) {
         scale_codes(t->type, &w, high);
     } else {
@@ -596,3 +599,14 @@ TILE_256(q4_k, 0)
 TILE_256(q5_k, 0)
 TILE_256(q6_k, 2)
 TILE_256(iq4_xs, 0)
+
+#define TILE_GRID(NAME, PLANES)                                                                    \
+    GPU_KERNEL(quant_gpu_tile_##NAME, quant_gpu_tile)                                              \
+    {                                                                                              \
+        const struct super_type super = GRID_TYPE(NAME, p.gemv.id);                                \
+        const struct tile_type type = {SUPER_LEN, p.gemv.block_bytes, {0}, &super, PLANES};        \
+        multiply_tile(&p, &type);                                                                  \
+    }
+
+TILE_GRID(grid_32, 0)
+TILE_GRID(grid_16, 2)

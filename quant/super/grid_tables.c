@@ -24,6 +24,12 @@ const uint8_t quant_signs7[128] = {
     0xf0, 0x71, 0x72, 0xf3, 0x74, 0xf5, 0xf6, 0x77, 0x78, 0xf9, 0xfa, 0x7b, 0xfc, 0x7d, 0x7e, 0xff,
 };
 
+#if defined(__NVPTX__) /* device code has the magnitudes alone */
+#define GRID_NUMBERS(name, n, grid)
+#else
+#define GRID_NUMBERS(name, n, grid) _Alignas(64) const uint16_t quant_numbers_##name[n] = {grid(NUMBERS)};
+#endif
+
 /* Magnitude number n of a family. */
 #define IQ2(n) ((n) == 0 ? 8ull : (n) == 1 ? 25ull : 43ull)
 #define IQ1(n) ((n) == 0 ? 0xf8ull : (n) == 1 ? 0ull : 8ull)
@@ -74,7 +80,7 @@ const uint8_t quant_signs7[128] = {
     N(0xa002), N(0xa050), N(0xa085), N(0xa109), N(0xa200), N(0xa418), N(0xa850), N(0xa904)
 
 const uint64_t quant_grid_iq2_xxs[256] = {GRID_IQ2_XXS(G2)};
-_Alignas(64) const uint16_t quant_numbers_iq2_xxs[256] = {GRID_IQ2_XXS(NUMBERS)};
+GRID_NUMBERS(iq2_xxs, 256, GRID_IQ2_XXS)
 
 #define GRID_IQ2_XS(N) \
     N(0x0000), N(0x0002), N(0x0005), N(0x0008), N(0x000a), N(0x0011), N(0x0014), N(0x0016), \
@@ -143,7 +149,7 @@ _Alignas(64) const uint16_t quant_numbers_iq2_xxs[256] = {GRID_IQ2_XXS(NUMBERS)}
     N(0xa8a8), N(0xa904), N(0xa984), N(0xa986), N(0xaa28), N(0xaa2a), N(0xaa91), N(0xaaaa)
 
 const uint64_t quant_grid_iq2_xs[512] = {GRID_IQ2_XS(G2)};
-_Alignas(64) const uint16_t quant_numbers_iq2_xs[512] = {GRID_IQ2_XS(NUMBERS)};
+GRID_NUMBERS(iq2_xs, 512, GRID_IQ2_XS)
 
 #define GRID_IQ2_S(N) \
     N(0x0000), N(0x0002), N(0x0005), N(0x0008), N(0x000a), N(0x0011), N(0x0014), N(0x0016), \
@@ -276,7 +282,7 @@ _Alignas(64) const uint16_t quant_numbers_iq2_xs[512] = {GRID_IQ2_XS(NUMBERS)};
     N(0xa986), N(0xaa08), N(0xaa0a), N(0xaa20), N(0xaa22), N(0xaa28), N(0xaa88), N(0xaaaa)
 
 const uint64_t quant_grid_iq2_s[1024] = {GRID_IQ2_S(G2)};
-_Alignas(64) const uint16_t quant_numbers_iq2_s[1024] = {GRID_IQ2_S(NUMBERS)};
+GRID_NUMBERS(iq2_s, 1024, GRID_IQ2_S)
 
 #define GRID_IQ3_XXS(N) \
     N(0x0000), N(0x0002), N(0x0004), N(0x0009), N(0x000b), N(0x000f), N(0x0010), N(0x0012), \
@@ -313,7 +319,7 @@ _Alignas(64) const uint16_t quant_numbers_iq2_s[1024] = {GRID_IQ2_S(NUMBERS)};
     N(0x0edb), N(0x0ef0), N(0x0f11), N(0x0f21), N(0x0f40), N(0x0f42), N(0x0f54), N(0x0f98)
 
 const uint32_t quant_grid_iq3_xxs[256] = {GRID_IQ3_XXS(G3)};
-_Alignas(64) const uint16_t quant_numbers_iq3_xxs[256] = {GRID_IQ3_XXS(NUMBERS)};
+GRID_NUMBERS(iq3_xxs, 256, GRID_IQ3_XXS)
 
 #define GRID_IQ3_S(N) \
     N(0x0000), N(0x0001), N(0x0002), N(0x0005), N(0x0007), N(0x0008), N(0x0009), N(0x000a), \
@@ -382,7 +388,7 @@ _Alignas(64) const uint16_t quant_numbers_iq3_xxs[256] = {GRID_IQ3_XXS(NUMBERS)}
     N(0x0f0b), N(0x0f10), N(0x0f28), N(0x0f52), N(0x0f62), N(0x0f82), N(0x0f99), N(0x0fc0)
 
 const uint32_t quant_grid_iq3_s[512] = {GRID_IQ3_S(S3)};
-_Alignas(64) const uint16_t quant_numbers_iq3_s[512] = {GRID_IQ3_S(NUMBERS)};
+GRID_NUMBERS(iq3_s, 512, GRID_IQ3_S)
 
 const uint64_t quant_grid_iq1[2048] = {
     G1(0x0000), G1(0x0002), G1(0x0005), G1(0x0008), G1(0x000a), G1(0x0011), G1(0x0015), G1(0x0020),
