@@ -185,8 +185,8 @@ $(BUILD)/cli/pull/http.o: $(BUILD)/curl
 $(BUILD)/curl: FORCE
 	$(call keep,$(CURL))
 
-# All PTX in the program: texts that end with a zero byte, without comments, compressed. sm_80: GPUs from 2020 on; PTX 7.0: drivers
-# from R450 on. C has no word for a kernel, so that is written into the functions that clang compiled.
+# All PTX in the program: texts that end with a zero byte, without comments and most spaces, compressed. sm_80: GPUs from
+# 2020 on; PTX 7.0: drivers from R450 on. C has no word for a kernel, so that is written into the functions that clang compiled.
 # The second clang only writes them as PTX: it optimizes nothing, and so adds no fma (scripts/lint). Kernels of tiles
 # state their threads, and that a multiprocessor has two blocks: its registers suffice for both.
 GPU_TARGET := --target=nvptx64-nvidia-cuda -march=sm_80 -Xclang -target-feature -Xclang +ptx70 \
@@ -203,7 +203,7 @@ $(PTX)/%.ptx: $(PTX)/%.ll
 	$(Q)$(GPU_CC) $(GPU_TARGET) -O2 -Xclang -disable-llvm-passes -S -x ir -o $@ $<
 	@sed -i -e '/entry quant_gpu_tile_/,/^{/s/^{/.maxntid 256, 1, 1\n.minnctapersm 2\n{/' $@
 $(PTX)/gpu.ptx.xz: $(GPU_PTX)
-	$(Q)for file in $^; do sed -e 's/^\t//' -e 's/ \t/ /' -e 's,//.*,,' -e '/^$$/d' $$file; printf '\0'; done | \
+	$(Q)for file in $^; do sed -e 's/^\t//' -e 's/ \t/ /' -e 's/, /,/g' -e 's,//.*,,' -e '/^$$/d' $$file; printf '\0'; done | \
 	    xz -T1 --check=crc32 --lzma2=preset=9e,dict=4MiB,pb=0 > $@
 
 .SECONDARY: $(GPU_PTX:.ptx=.ll)
