@@ -28,7 +28,9 @@ static const struct variant variants[] = {
     {"keys of floats", 24, 24, 0.0f, 0.0f, false, false, true, false, 1},
     {"values of floats", 24, 24, 0.0f, 0.0f, false, false, false, true, 1},
     {"all, floats", 21, 24, 2.0f, 4.0f, true, true, true, true, 1},
-    {"wide heads of floats", 600, 520, 0.0f, 0.0f, true, false, true, true, 1}};
+    {"wide heads of floats", 600, 520, 0.0f, 0.0f, true, false, true, true, 1},
+    {"tiles", 128, 72, 0.0f, 0.0f, false, false, false, false, 3},
+    {"all, tiles", 48, 40, 2.0f, 4.0f, true, true, false, false, MOST_ROUNDS}};
 
 /* A cache with a key or value in each slot, in another order. */
 static struct engine_tensor *cache(struct support_rig *rig, enum engine_kv_q16 what, int64_t d,

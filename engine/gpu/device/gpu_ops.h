@@ -9,10 +9,13 @@
 enum {
     ENGINE_GPU_WARPS = 8,
     ENGINE_GPU_THREADS = 32 * ENGINE_GPU_WARPS,
-    ENGINE_GPU_ATTENTION_THREADS = 256, /* a key of a chunk for each */
-    ENGINE_GPU_ATTENTION_SIZE = 1024,   /* elements of a key or value, at most */
-    ENGINE_GPU_ATTENTION_SUBS = 8,      /* sub-blocks of a chunk */
-    ENGINE_GPU_ATTENTION_SLOPES = 128   /* heads with ALiBi, at most */
+    ENGINE_GPU_ATTENTION_THREADS = 256,   /* a key of a chunk for each */
+    ENGINE_GPU_ATTENTION_SIZE = 1024,     /* elements of a key or value, at most */
+    ENGINE_GPU_ATTENTION_SUBS = 8,        /* sub-blocks of a chunk */
+    ENGINE_GPU_ATTENTION_SLOPES = 128,    /* heads with ALiBi, at most */
+    ENGINE_GPU_ATTENTION_ROWS = 32,       /* queries of a tile */
+    ENGINE_GPU_ATTENTION_TILE_SIZE = 256, /* elements of a key or value of a tile, at most */
+    ENGINE_GPU_ATTENTION_STEP = 16        /* a multiple of which a key of a tile has elements */
 };
 
 /* A tensor of floats, or of int32 where that is stated, in the device's memory; data is NULL if
@@ -223,6 +226,57 @@ struct engine_gpu_attention_memory {
     float query_scale, sum;
     int32_t value[]; /* [sub-block][dv] sums of codes */
 };
+
+/* engine_gpu_attention_tile: the same for int16 groups and keys of a multiple of
+ * ENGINE_GPU_ATTENTION_STEP elements, ENGINE_GPU_ATTENTION_ROWS query rows of a KV head for n_parts
+ * blocks. Grid: x: KV heads, y: engine_gpu_attention_tiles * n_parts; ENGINE_GPU_ATTENTION_THREADS
+ * threads; shared memory: engine_gpu_attention_tile_bytes. */
+struct engine_gpu_attention_tile_memory {
+    /* Codes of weights: high and low bytes of a sub-block; rows of 32 bytes, and a pitch with which
+     * eight rows are in different banks. Before them, of 16 rows, scores that are changed. */
+    union {
+        _Alignas(16) int8_t codes[2][ENGINE_GPU_ATTENTION_ROWS][48];
+        float score[16][32];
+    } weight[ENGINE_GPU_ATTENTION_SUBS];
+    float lane[ENGINE_GPU_ATTENTION_SUBS][ENGINE_GPU_ATTENTION_ROWS][16]; /* sums of weights */
+    /* Of each key of the chunk: bytes from the KV head's first group to its codes, scale, L and
+     * 2^-L. */
+    int64_t key_at[ENGINE_GPU_ATTENTION_THREADS], value_at[ENGINE_GPU_ATTENTION_THREADS];
+    float key_scale[ENGINE_GPU_ATTENTION_THREADS], offset[ENGINE_GPU_ATTENTION_THREADS],
+        inverse[ENGINE_GPU_ATTENTION_THREADS];
+    bool adjacent[ENGINE_GPU_ATTENTION_SUBS]; /* pairs of values of the sub-block are words */
+    /* Of each query row. */
+    float c[ENGINE_GPU_ATTENTION_ROWS][ENGINE_GPU_ATTENTION_SUBS],
+        scale[ENGINE_GPU_ATTENTION_ROWS][ENGINE_GPU_ATTENTION_SUBS];
+    float *to[ENGINE_GPU_ATTENTION_ROWS]; /* its result, or the sums of its first chunk */
+    const int32_t *table[ENGINE_GPU_ATTENTION_ROWS];
+    int32_t first[ENGINE_GPU_ATTENTION_ROWS],
+        end[ENGINE_GPU_ATTENTION_ROWS]; /* keys; end 0: none */
+    float query_scale[ENGINE_GPU_ATTENTION_ROWS], largest[ENGINE_GPU_ATTENTION_ROWS];
+    bool any[ENGINE_GPU_ATTENTION_ROWS], adds[ENGINE_GPU_ATTENTION_ROWS];
+    float m[ENGINE_GPU_ATTENTION_ROWS], l[ENGINE_GPU_ATTENTION_ROWS];
+    float before[ENGINE_GPU_ATTENTION_ROWS], now[ENGINE_GPU_ATTENTION_ROWS];
+    _Alignas(16) int8_t query[]; /* [high, low bytes][row][engine_gpu_attention_pitch] */
+};
+
+/* Bytes of a query row of d codes, padded to a multiple of 64: an odd number of 16, so that eight
+ * rows are in different banks. */
+static inline int64_t engine_gpu_attention_pitch(int64_t d)
+{
+    return (d + 63) / 64 * 64 + 16;
+}
+
+static inline uint32_t engine_gpu_attention_tile_bytes(int64_t d)
+{
+    return (uint32_t)(sizeof(struct engine_gpu_attention_tile_memory) +
+                      2 * ENGINE_GPU_ATTENTION_ROWS * (size_t)engine_gpu_attention_pitch(d));
+}
+
+/* Tiles of a KV head with this number of query rows. */
+static inline int64_t engine_gpu_attention_tiles(int64_t rows)
+{
+    return (rows + ENGINE_GPU_ATTENTION_ROWS - 1) / ENGINE_GPU_ATTENTION_ROWS;
+}
 
 /* engine_gpu_choose_scores: the scores of an indexer, of the tokens from `first` on. Grid: x: the
  * parts of ENGINE_GPU_ATTENTION_THREADS positions of a table, y: tokens;

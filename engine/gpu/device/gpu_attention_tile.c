@@ -1,0 +1,543 @@
+/* engine/gpu/device/gpu_attention_tile.c: device code: attention of many query rows over a cache of
+ * int16 groups, by the GPU's matrix units, with the bits of gpu_attention.c.
+ *
+ * A block has 32 query rows of a KV head: its query heads of consecutive tokens. Rows whose keys
+ * are those of one table are a run; the block computes one run after the other, chunk by chunk:
+ *
+ *     scores        warp s: keys 32 s .. 32 s + 31 of the chunk, read from memory once for all rows
+ *     weights       the same lanes; their codes, c and sums of lanes to shared memory
+ *     factors       warp w: rows 4 w .. 4 w + 3: sums of weights, and their merge
+ *     values        warp w: elements 8 w .. 8 w + 7, and every 64th group of them: sub-blocks in
+ *                   ascending order, then the merge
+ *
+ * A code is 256 high + low. Of a query or a weight both bytes are signed, of a key or a value the
+ * low one is unsigned, so that both are bytes of the cache. Sums of integers:
+ *
+ *     65536 (high high) + 256 (high low + low high) + low low
+ *
+ * The sum is below 2^31, so its parts may be added modulo 2^32.
+ *
+ * A row outside of the run, or beside the last one, has no key there. Sums of values of chunks that
+ * are merged are in the result until the end. */
+#include "engine/gpu/device/gpu_attention.h"
+
+enum {
+    ROWS = ENGINE_GPU_ATTENTION_ROWS,
+    SUB = ENGINE_ATTN_SUB,
+    SUBS = ENGINE_ATTN_SUBS,
+    KEYS = ENGINE_ATTN_KEYS,
+    WARPS = ENGINE_GPU_ATTENTION_THREADS / GPU_WARP,
+    HIGH_BYTES = 0x7531, /* of two words: of four codes */
+    LOW_BYTES = 0x6420
+};
+
+struct tile {
+    const struct engine_gpu_attention *p;
+    struct engine_gpu_attention_tile_memory *s;
+    const char *k, *v; /* of the KV head */
+    int64_t kv, first_row, n_rows;
+    int d, dv;
+    int d_steps, pitch; /* d, rounded up to ENGINE_ATTN_DIMS; of query rows */
+};
+
+/* The rows first .. end - 1 have keys of one table; all of them are lo <= position < hi. */
+struct run {
+    int first, end;
+    const int32_t *table;
+    int64_t lo, hi;
+};
+
+/* The chunk that is computed: its first position, and the sub-blocks that have keys of the run. */
+struct chunk {
+    int64_t number, position;
+    int first_sub, end_sub;
+};
+
+/* This thread's place: lane 4 row + pair of its warp. */
+struct place {
+    int warp, lane, row, pair;
+};
+
+QUANT_INLINE struct place place(void)
+{
+    const int thread = gpu_thread_again(), lane = thread % GPU_WARP;
+    return (struct place){thread / GPU_WARP, lane, lane / 4, lane % 4};
+}
+
+/* ---- Query rows ---- */
+
+QUANT_INLINE struct query row_of(const struct tile *t, int i)
+{
+    const int64_t per_kv = t->p->q.ne[1] / t->p->k.ne[1];
+    const int64_t row = t->first_row + i < t->n_rows ? t->first_row + i : t->n_rows - 1;
+    return query_of(t->p, false, t->kv * per_kv + (uint32_t)row % (uint32_t)per_kv,
+                    (uint32_t)row / (uint32_t)per_kv);
+}
+
+/* Writes what row i has in shared memory; by a warp. */
+QUANT_INLINE void prepare_row(const struct tile *t, int i)
+{
+    struct engine_gpu_attention_tile_memory *s = t->s;
+    const struct query q = row_of(t, i);
+    const bool has_keys = t->first_row + i < t->n_rows && q.end > 0;
+    uint32_t largest = 0;
+    float factor;
+    for (int e = gpu_lane(); e < t->d; e += GPU_WARP)
+        largest = attn_magnitude_bits(q.x[e]) > largest ? attn_magnitude_bits(q.x[e]) : largest;
+    const float scale = gpu_scale_of_warp(largest, ENGINE_ATTN_QUERY, &factor);
+    for (int e = gpu_lane(); e < t->d_steps; e += GPU_WARP) {
+        const int code = e < t->d ? attn_code(q.x[e], factor) : 0;
+        s->query[i * t->pitch + e] = (int8_t)((code + 128) >> 8);
+        s->query[(ROWS + i) * t->pitch + e] = (int8_t)code;
+    }
+    if (gpu_lane() != 0) return;
+    s->table[i] = q.table;
+    s->first[i] = has_keys ? (int32_t)q.first : 0;
+    s->end[i] = has_keys ? (int32_t)q.end : 0;
+    s->query_scale[i] = scale * t->p->scale;
+    s->any[i] = false;
+    s->to[i] = t->p->sums ? stored_sums(&q, 0) : result_at(&q);
+}
+
+/* Where the sums of row i and a chunk are. */
+QUANT_INLINE float *stored(const struct tile *t, const struct chunk *c, int i)
+{
+    return t->s->to[i] + c->number * (t->dv + 2);
+}
+
+/* The run that begins at row i or after it; without keys: none. */
+QUANT_INLINE struct run run_from(const struct engine_gpu_attention_tile_memory *s, int i)
+{
+    struct run run = {.first = i};
+    for (; i < ROWS; i++) {
+        if (s->end[i] == 0) continue;
+        if (run.hi == 0) {
+            run.table = s->table[i];
+            run.lo = s->first[i];
+        }
+        if (s->table[i] != run.table) break;
+        run.lo = s->first[i] < run.lo ? s->first[i] : run.lo;
+        run.hi = s->end[i] > run.hi ? s->end[i] : run.hi;
+    }
+    run.end = i;
+    return run;
+}
+
+/* The keys of row i from `position` on: lo <= key < hi; hi 0: none. */
+QUANT_INLINE void range_of(const struct engine_gpu_attention_tile_memory *s, const struct run *run,
+                           int i, int64_t position, int *lo, int *hi)
+{
+    const bool is_in = i >= run->first && i < run->end;
+    *lo = is_in ? s->first[i] - (int)position : 0;
+    *hi = is_in ? s->end[i] - (int)position : 0;
+}
+
+/* ---- Products ---- */
+
+/* Adds the products of codes, whose bytes are a and b, to their three sums. */
+QUANT_INLINE void multiply_codes(uint32_t a[2][4], uint32_t b[2][2], int sum[3][4])
+{
+    gpu_multiply_32(a[0], b[0], sum[0]);
+    gpu_multiply_32_unsigned(a[0], b[1], sum[1]);
+    gpu_multiply_32(a[1], b[0], sum[1]);
+    gpu_multiply_32_unsigned(a[1], b[1], sum[2]);
+}
+
+QUANT_INLINE float sum_of_codes(int sum[3][4], int e)
+{
+    return (float)(int32_t)(((uint32_t)sum[0][e] << 16) + ((uint32_t)sum[1][e] << 8) +
+                            (uint32_t)sum[2][e]);
+}
+
+/* Elements 2i and 2i + 1 of the key at `at`. */
+QUANT_INLINE uint32_t key_word(const char *at, int i)
+{
+#ifdef ENGINE_ATTN_PLANES
+    return (uint16_t)attn_load(at + attn_key_at(here, 0, 2 * i), ATTN_KEY_LOW) |
+           (uint32_t)attn_load(at + attn_key_at(here, 0, 2 * i + 1), ATTN_KEY_LOW) << 16;
+#else
+    return *(const uint32_t *)(const void *)(at + i * (ENGINE_ATTN_GROUP * ATTN_UNIT_BYTES));
+#endif
+}
+
+/* Element e of the values of keys j and j + 1 of the chunk. */
+QUANT_INLINE uint32_t value_word(const struct tile *t, int j, int e, bool adjacent)
+{
+    const char *v = t->v + (int64_t)e * ATTN_UNIT_BYTES;
+#ifndef ENGINE_ATTN_PLANES
+    if (adjacent) return *(const uint32_t *)(const void *)(v + t->s->value_at[j]);
+#endif
+    (void)adjacent;
+    return (uint16_t)attn_load(v + t->s->value_at[j], attn_value_low(t->dv)) |
+           (uint32_t)attn_load(v + t->s->value_at[j + 1], attn_value_low(t->dv)) << 16;
+}
+
+/* ---- Scores ---- */
+
+/* Writes what this lane's key, j of the chunk, has in shared memory. */
+QUANT_INLINE void prepare_key(const struct tile *t, const struct run *run, const struct chunk *c,
+                              int j)
+{
+    struct engine_gpu_attention_tile_memory *s = t->s;
+    const int64_t position = c->position + j;
+    int32_t slot = position >= run->lo && position < run->hi ? run->table[position] : -1;
+    const bool is_missing = slot < 0 || slot >= t->p->n_slots;
+    const int32_t other = (int32_t)gpu_shuffle_xor((uint32_t)slot, 1);
+    /* Any slot does, so one that is adjacent. */
+    if (is_missing) slot = other < 0 || other >= t->p->n_slots ? j % 2 : other ^ 1;
+    uint32_t adjacent =
+        slot % 2 == j % 2 && (int32_t)gpu_shuffle_xor((uint32_t)slot, 1) == (slot ^ 1);
+    for (int mask = GPU_WARP / 2; mask; mask /= 2) adjacent &= gpu_shuffle_xor(adjacent, mask);
+    const int r = slot % ENGINE_ATTN_GROUP;
+    const int64_t group = slot / ENGINE_ATTN_GROUP;
+    const char *key = t->k + group * t->p->k.nb[2], *value = t->v + group * t->p->v.nb[2];
+    const float scale = engine_attn_scales(value)[r];
+    s->key_at[j] = attn_bytes(key) + attn_key_at(r, 0) - t->k;
+    s->value_at[j] = attn_bytes(value) + attn_value_at(t->dv, r, 0) - t->v;
+    s->key_scale[j] = engine_attn_scales(key)[r];
+    s->offset[j] = is_missing ? v_of_bits(0x7fc00000) : attn_offset(scale);
+    s->inverse[j] = attn_inverse(scale);
+    if (gpu_lane() == 0) s->adjacent[gpu_warp()] = adjacent;
+}
+
+/* Products of 16 rows and 8 keys: this lane's, as gpu_multiply_32 has them. */
+struct scores {
+    float v[2][4][4];
+};
+
+/* The row and key of the sub-block of element e of v[m][n]. */
+QUANT_INLINE int row_at(struct place here, int m, int e)
+{
+    return 16 * m + e / 2 * 8 + here.row;
+}
+
+QUANT_INLINE int key_at(struct place here, int n, int e)
+{
+    return 8 * n + here.pair * 2 + e % 2;
+}
+
+/* Computes the sums of all rows and this warp's keys. */
+QUANT_INLINE void score_keys(const struct tile *t, struct scores *to)
+{
+    enum { STEPS = ENGINE_ATTN_DIMS / 32 };
+    const struct place here = place();
+    const char *key[4];
+    GPU_EACH (n, 4) key[n] = t->k + t->s->key_at[here.warp * SUB + 8 * n + here.row];
+    *to = (struct scores){0};
+    GPU_LOOP
+    for (int first = 0; first < t->d; first += ENGINE_ATTN_DIMS) {
+        uint32_t b[4][STEPS][2][2]; /* [key][step][high, low bytes] */
+        GPU_EACH (half, 2 * STEPS) {
+            /* Past the last element the query has zeros, and the key any codes. */
+            const int from = first + 16 * half < t->d ? first / 2 + 8 * half : 0;
+            GPU_EACH (n, 4) {
+                uint32_t two[2];
+                GPU_EACH (w, 2) two[w] = key_word(key[n], from + here.pair * 2 + w);
+                b[n][half / 2][0][half % 2] = gpu_choose(two[0], two[1], HIGH_BYTES);
+                b[n][half / 2][1][half % 2] = gpu_choose(two[0], two[1], LOW_BYTES);
+            }
+        }
+        GPU_EACH (m, 2) {
+            uint32_t a[STEPS][2][4];
+            GPU_EACH (i, 2 * STEPS) {
+                const int8_t *rows = t->s->query + (i % 2 * ROWS + 16 * m) * t->pitch;
+                gpu_load_matrices(rows + here.lane % 16 * t->pitch + first + i / 2 * 32 +
+                                      here.lane / 16 * 16,
+                                  a[i / 2][i % 2]);
+            }
+            GPU_EACH (n, 4) {
+                int sum[3][4] = {0};
+                GPU_EACH (i, STEPS) multiply_codes(a[i], b[n][i], sum);
+                GPU_EACH (e, 4) to->v[m][n][e] += sum_of_codes(sum, e);
+            }
+        }
+    }
+}
+
+/* Changes scores to exponents of two, by shared memory: a lane has a key of each row. */
+QUANT_INLINE void change_scores(const struct tile *t, const struct chunk *c, struct scores *x)
+{
+    const struct place here = place();
+    float(*score)[SUB] = t->s->weight[here.warp].score;
+    GPU_EACH (m, 2) {
+        GPU_EACH (i, 16)
+            score[row_at(here, 0, i % 4)][key_at(here, i / 4, i % 4)] = x->v[m][i / 4][i % 4];
+        gpu_sync_warp(); /* scores are written */
+        GPU_LOOP
+        for (int i = 0; i < 16; i++) {
+            const struct query q = row_of(t, 16 * m + i);
+            score[i][here.lane] =
+                exponent_of(&q, score[i][here.lane], c->position + here.warp * SUB + here.lane);
+        }
+        gpu_sync_warp(); /* exponents are written */
+        GPU_EACH (i, 16)
+            x->v[m][i / 4][i % 4] = score[row_at(here, 0, i % 4)][key_at(here, i / 4, i % 4)];
+        gpu_sync_warp(); /* exponents are read */
+    }
+}
+
+/* ---- Weights ---- */
+
+/* Four codes of weights as bytes, in pairs. */
+QUANT_INLINE void write_codes(int8_t *high, int8_t *low, const int16_t code[4])
+{
+    uint32_t pair[2];
+    GPU_EACH (i, 2)
+        pair[i] = (uint32_t)(uint16_t)code[2 * i] | (uint32_t)(uint16_t)code[2 * i + 1] << 16;
+    *(uint32_t *)(void *)low = gpu_choose(pair[0], pair[1], LOW_BYTES);
+    GPU_EACH (i, 2) pair[i] += 0x00800080; /* codes are 0 to 2^14 */
+    *(uint32_t *)(void *)high = gpu_choose(pair[0], pair[1], HIGH_BYTES);
+}
+
+/* Computes the codes of the weights of row `row`, c, and their sums, of this lane's keys of t. */
+QUANT_INLINE void weigh_row(const struct tile *t, const struct run *run, const struct chunk *chunk,
+                            struct place here, int row, const float x[4][2])
+{
+    struct engine_gpu_attention_tile_memory *s = t->s;
+    const int warp = here.warp;
+    int lo, hi;
+    range_of(s, run, row, chunk->position + warp * SUB, &lo, &hi);
+    float largest = -ENGINE_ATTN_LIMIT;
+    GPU_EACH (i, 8) {
+        const int j = key_at(here, i / 2, i % 2);
+        if (j >= lo && j < hi && x[i / 2][i % 2] > largest) largest = x[i / 2][i % 2];
+    }
+    for (int mask = 2; mask; mask /= 2) {
+        const float other = v_of_bits(gpu_shuffle_xor(v_bits(largest), mask));
+        largest = other > largest ? other : largest;
+    }
+    const float c = ceilf(largest), from = c > ENGINE_ATTN_LIMIT ? v_of_bits(0x7fc00000) : c;
+    int16_t code[8];
+    float sum[2][2] = {0};
+    GPU_EACH (i, 8) {
+        const int n = i / 2, j = key_at(here, n, i % 2);
+        const bool is_in = j >= lo && j < hi;
+        const float w = is_in ? attn_weight(x[n][i % 2], from) : 0.0f;
+        code[i] = attn_weight_code(w);
+        if (is_in) sum[n % 2][i % 2] = fmaf(w, s->inverse[warp * SUB + j], sum[n % 2][i % 2]);
+    }
+    GPU_EACH (i, 2)
+        write_codes(&s->weight[warp].codes[0][row][8 * here.pair + 4 * i],
+                    &s->weight[warp].codes[1][row][8 * here.pair + 4 * i], code + 4 * i);
+    GPU_EACH (i, 4) s->lane[warp][row][key_at(here, i / 2, i % 2)] = sum[i / 2][i % 2];
+    if (here.pair == 0) s->c[row][warp] = c;
+}
+
+/* The weights of all rows and this warp's keys. */
+QUANT_INLINE void weigh(const struct tile *t, const struct run *run, const struct chunk *c)
+{
+    const struct engine_gpu_attention_tile_memory *s = t->s;
+    struct scores x;
+    prepare_key(t, run, c, gpu_thread());
+    gpu_sync_warp(); /* keys are prepared */
+    score_keys(t, &x);
+    const struct place here = place();
+    const int first = here.warp * SUB;
+    const bool direct = t->p->direct;
+    GPU_EACH (i, 32) {
+        const int m = i / 16, n = i / 4 % 4, e = i % 4, j = first + key_at(here, n, e);
+        x.v[m][n][e] = fmaf(x.v[m][n][e] * s->key_scale[j], s->query_scale[row_at(here, m, e)],
+                            direct ? s->offset[j] : 0.0f);
+    }
+    if (!direct) {
+        change_scores(t, c, &x);
+        GPU_EACH (i, 32)
+            x.v[i / 16][i / 4 % 4][i % 4] += s->offset[first + key_at(here, i / 4 % 4, i % 4)];
+    }
+    GPU_EACH (i, 4) {
+        float of_row[4][2];
+        GPU_EACH (k, 8) of_row[k / 2][k % 2] = x.v[i / 2][k / 2][i % 2 * 2 + k % 2];
+        weigh_row(t, run, c, here, row_at(here, i / 2, i % 2 * 2), of_row);
+    }
+}
+
+/* ---- Factors ---- */
+
+/* Adds the weights of the chunk to those of row i, whose sum is l; by one lane. */
+QUANT_INLINE void add_weights(const struct tile *t, const struct run *run, const struct chunk *c,
+                              int i, float l)
+{
+    struct engine_gpu_attention_tile_memory *s = t->s;
+    const struct weight_sums next = {true, s->largest[i] - ENGINE_ATTN_WEIGHT_BITS, l};
+    struct weight_sums sum = {s->any[i], s->m[i], s->l[i]};
+    /* The result has no number before the first chunk, and is not read. */
+    struct merge_factors f = {0.0f, 1.0f};
+    int lo, hi;
+    range_of(s, run, i, c->position, &lo, &hi);
+    s->adds[i] = lo < KEYS && hi > 0;
+    if (!s->adds[i]) return;
+    if (t->p->sums) {
+        float *to = stored(t, c, i);
+        to[0] = next.m;
+        to[1] = next.l;
+        return;
+    }
+    if (sum.any)
+        f = merge_weights(false, &sum, &next);
+    else
+        sum = next;
+    s->m[i] = sum.m;
+    s->l[i] = sum.l;
+    s->before[i] = f.before;
+    s->now[i] = f.now;
+}
+
+/* The scales of sub-blocks and the factors of the rows 4 w .. 4 w + 3 of warp w. */
+QUANT_INLINE void find_factors(const struct tile *t, const struct run *run,
+                               const struct chunk *chunk)
+{
+    struct engine_gpu_attention_tile_memory *s = t->s;
+    const struct place here = place();
+    const int row = 4 * here.warp + here.lane / SUBS, sub = here.lane % SUBS;
+    const bool is_in = sub >= chunk->first_sub && sub < chunk->end_sub;
+    const float c = is_in ? s->c[row][sub] : -ENGINE_ATTN_LIMIT;
+    float largest = c;
+    for (int mask = SUBS / 2; mask; mask /= 2) {
+        const float other = v_of_bits(gpu_shuffle_xor(v_bits(largest), mask));
+        largest = other > largest ? other : largest;
+    }
+    s->scale[row][sub] = attn_exp2(c - largest);
+    if (sub == 0) s->largest[row] = largest;
+    gpu_sync_warp(); /* scales are written */
+    for (int i = 0; i < 2; i++) {
+        const int of = 4 * here.warp + 2 * i + here.lane / 16;
+        float total = 0.0f;
+        for (int k = chunk->first_sub; k < chunk->end_sub; k++)
+            total = fmaf(s->lane[k][of][here.lane % 16], s->scale[of][k], total);
+        total = gpu_sum_tree(total);
+        if (here.lane % 16 == 0) add_weights(t, run, chunk, of, total);
+    }
+}
+
+/* ---- Values ---- */
+
+/* Adds the products of the sub-blocks first .. first + AT_ONCE - 1 to elements 8 n .. 8 n + 7 of
+ * all rows. The order of keys is that of the codes of weights: bytes 8 t + 2 n + b are those of key
+ * 8 n + 2 t + b. */
+enum { AT_ONCE = 4 };
+QUANT_INLINE void add_products(const struct tile *t, const struct chunk *c, int n, int first,
+                               float o[2][4])
+{
+    const struct engine_gpu_attention_tile_memory *s = t->s;
+    const struct place here = place();
+    const int key = here.pair % 2 * 16 + here.pair / 2 * 2, e = 8 * n + here.row;
+    uint32_t word[AT_ONCE][4];
+    GPU_EACH (i, AT_ONCE) {
+        const int sub = first + i;
+        if (sub < c->first_sub || sub >= c->end_sub) continue;
+        GPU_EACH (k, 4)
+            word[i][k] =
+                value_word(t, sub * SUB + key + k / 2 * 4 + k % 2 * 8, e, s->adjacent[sub]);
+    }
+    GPU_EACH (i, AT_ONCE) {
+        const int sub = first + i;
+        if (sub < c->first_sub || sub >= c->end_sub) continue;
+        uint32_t b[2][2];
+        GPU_EACH (k, 2) {
+            b[0][k] = gpu_choose(word[i][2 * k], word[i][2 * k + 1], HIGH_BYTES);
+            b[1][k] = gpu_choose(word[i][2 * k], word[i][2 * k + 1], LOW_BYTES);
+        }
+        GPU_EACH (m, 2) {
+            uint32_t a[2][4];
+            int sum[3][4] = {0};
+            GPU_EACH (k, 2)
+                gpu_load_matrices(
+                    &s->weight[sub].codes[k][16 * m + here.lane % 16][here.lane / 16 * 16], a[k]);
+            multiply_codes(a, b, sum);
+            GPU_EACH (k, 4)
+                o[m][k] = fmaf(sum_of_codes(sum, k), s->scale[row_at(here, m, k)][sub], o[m][k]);
+        }
+    }
+}
+
+/* Merges the chunk's sums of elements 8 n .. 8 n + 7 of all rows, or stores them. */
+QUANT_INLINE void merge_values(const struct tile *t, const struct chunk *c, int n,
+                               const float o[2][4])
+{
+    const struct engine_gpu_attention_tile_memory *s = t->s;
+    const struct place here = place();
+    GPU_EACH (i, 4) {
+        const int row = row_at(here, i / 2, i % 2 * 2), e = 8 * n + here.pair * 2;
+        if (!s->adds[row]) continue;
+        const struct merge_factors f = {s->before[row], s->now[row]};
+        float *to = (t->p->sums ? stored(t, c, row) + 2 : s->to[row]) + e;
+        const float *next = &o[i / 2][i % 2 * 2];
+        for (int k = 0; k < 2 && e + k < t->dv; k++)
+            to[k] = t->p->sums || !s->any[row] ? next[k] : merged(to[k], next[k], f);
+    }
+}
+
+QUANT_INLINE void sum_values(const struct tile *t, const struct chunk *c)
+{
+    GPU_LOOP
+    for (int n = gpu_warp(); 8 * n < t->dv; n += WARPS) {
+        float o[2][4] = {0};
+        GPU_LOOP
+        for (int i = 0; i < SUBS; i += AT_ONCE) add_products(t, c, n, i, o);
+        merge_values(t, c, n, o);
+    }
+}
+
+/* ---- Chunks ---- */
+
+QUANT_INLINE void compute_chunk(const struct tile *t, const struct run *run, int64_t number)
+{
+    struct engine_gpu_attention_tile_memory *s = t->s;
+    struct chunk c = {.number = number, .position = number * KEYS};
+    const int64_t lo = run->lo - c.position, hi = run->hi - c.position;
+    c.first_sub = lo < 0 ? 0 : (int)lo / SUB;
+    c.end_sub = hi < KEYS ? (int)(hi + SUB - 1) / SUB : SUBS;
+    if (gpu_warp() >= c.first_sub && gpu_warp() < c.end_sub) weigh(t, run, &c);
+    gpu_sync(); /* weights of all sub-blocks are written */
+    find_factors(t, run, &c);
+    gpu_sync(); /* factors of all rows are written */
+    sum_values(t, &c);
+    gpu_sync(); /* weights and factors are read */
+    if (gpu_thread() < ROWS && s->adds[gpu_thread()]) s->any[gpu_thread()] = true;
+}
+
+/* Replaces the sums in the result by results. */
+QUANT_INLINE void write_results(const struct tile *t)
+{
+    struct engine_gpu_attention_tile_memory *s = t->s;
+    for (int i = gpu_warp(); i < ROWS && t->first_row + i < t->n_rows; i += WARPS) {
+        const struct query q = row_of(t, i);
+        struct weight_sums sum = {s->any[i], s->m[i], s->l[i]};
+        const struct final_factors f = finish_weights(&q, &sum);
+        float *to = result_at(&q);
+        for (int e = gpu_lane(); e < t->dv; e += GPU_WARP)
+            to[e] = finished(&q, &sum, sum.any ? to[e] : 0.0f, f);
+    }
+}
+
+GPU_KERNEL(engine_gpu_attention_tile, engine_gpu_attention)
+{
+    const int64_t kv = gpu_block(), n_rows = p.q.ne[1] / p.k.ne[1] * p.q.ne[2];
+    /* The last rows have the most keys, so they are the first. */
+    const int64_t number = engine_gpu_attention_tiles(n_rows) - 1 - gpu_block_y() / p.n_parts;
+    const struct tile t = {
+        .p = &p,
+        .s = gpu_shared(),
+        .k = p.k.data + kv * p.k.nb[1],
+        .v = p.v.data + kv * p.v.nb[1],
+        .kv = kv,
+        .first_row = number * ROWS,
+        .n_rows = n_rows,
+        .d = (int)p.q.ne[0],
+        .dv = (int)((uint32_t)p.out.ne[0] / (uint32_t)p.q.ne[1]),
+        .d_steps = (int)(p.q.ne[0] + ENGINE_ATTN_DIMS - 1) / ENGINE_ATTN_DIMS * ENGINE_ATTN_DIMS,
+        .pitch = (int)engine_gpu_attention_pitch(p.q.ne[0]),
+    };
+    for (int i = gpu_warp(); i < ROWS; i += WARPS) prepare_row(&t, i);
+    gpu_sync(); /* rows are prepared */
+    for (int i = 0; i < ROWS;) {
+        const struct run run = run_from(t.s, i);
+        for (int64_t c = run.lo / KEYS + gpu_block_y() % p.n_parts; c * KEYS < run.hi;
+             c += p.n_parts)
+            compute_chunk(&t, &run, c);
+        i = run.end;
+    }
+    if (p.sums) return;
+    gpu_sync(); /* sums of all rows are written */
+    write_results(&t);
+}
