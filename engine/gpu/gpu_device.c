@@ -127,8 +127,9 @@ static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
     bool ok = true;
     for (int i = 0; ok && i < ENGINE_GPU_KERNELS; i++)
         ok = take_kernel(gpu, engine_gpu_kernel_names[i], &gpu->op[i], err);
-    ok = ok && set_shared(gpu, gpu->op[ENGINE_GPU_KERNEL_ATTENTION_TILE],
-                          engine_gpu_attention_tile_bytes(ENGINE_GPU_ATTENTION_TILE_SIZE), err);
+    ok = ok &&
+         set_shared(gpu, gpu->op[ENGINE_GPU_KERNEL_ATTENTION_TILE],
+                    engine_gpu_attention_tile_bytes(ENGINE_GPU_ATTENTION_TILE_SIZE, false), err);
     for (uint32_t id = 0; ok && id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (type && type->act) ok = take_quant_kernel(gpu, "gemv", type->name, &gpu->gemv[id], err);

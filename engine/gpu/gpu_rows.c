@@ -293,7 +293,7 @@ static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor 
         kernel = ENGINE_GPU_KERNEL_ATTENTION_TILE;
         grid.x = (uint32_t)node->src[ENGINE_ATTENTION_K]->ne[1];
         grid.y = (uint32_t)(tiles_of(node) * arguments.n_parts);
-        grid.shared = engine_gpu_attention_tile_bytes(q->ne[0]);
+        grid.shared = engine_gpu_attention_tile_bytes(q->ne[0], direct);
     }
     engine_gpu_launch(gpu, gpu->op[kernel], &grid, &arguments);
     grid.x =

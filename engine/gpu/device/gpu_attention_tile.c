@@ -34,24 +34,29 @@ enum {
 struct tile {
     const struct engine_gpu_attention *p;
     struct engine_gpu_attention_tile_memory *s;
-    const char *k, *v; /* of the KV head */
-    int64_t kv, first_row, n_rows;
-    int d, dv;
-    int d_steps, pitch; /* d, rounded up to ENGINE_ATTN_DIMS; of query rows */
 };
 
-/* The rows first .. end - 1 have keys of one table; all of them are lo <= position < hi. */
-struct run {
-    int first, end;
-    const int32_t *table;
-    int64_t lo, hi;
-};
-
-/* The chunk that is computed: its first position, and the sub-blocks that have keys of the run. */
+/* The chunk that is computed: its first position, and the sub-blocks with keys of the run. */
 struct chunk {
-    int64_t number, position;
-    int first_sub, end_sub;
+    int position, first_sub, end_sub;
 };
+
+QUANT_INLINE struct chunk chunk_at(const struct tile *t, int position)
+{
+    const int lo = t->s->run.lo - position, hi = t->s->run.hi - position;
+    return (struct chunk){position, lo < 0 ? 0 : lo / SUB, hi < KEYS ? (hi + SUB - 1) / SUB : SUBS};
+}
+
+/* The first groups of the KV head. */
+QUANT_INLINE const char *keys_of(const struct tile *t)
+{
+    return t->p->k.data + t->s->tile.k_at;
+}
+
+QUANT_INLINE const char *values_of(const struct tile *t)
+{
+    return t->p->v.data + t->s->tile.v_at;
+}
 
 /* This thread's place: lane 4 row + pair of its warp. */
 struct place {
@@ -60,8 +65,8 @@ struct place {
 
 QUANT_INLINE struct place place(void)
 {
-    const int thread = gpu_thread_again(), lane = thread % GPU_WARP;
-    return (struct place){thread / GPU_WARP, lane, lane / 4, lane % 4};
+    const unsigned thread = (unsigned)gpu_thread_again(), lane = thread % GPU_WARP;
+    return (struct place){(int)(thread / GPU_WARP), (int)lane, (int)(lane / 4), (int)(lane % 4)};
 }
 
 /* ---- Query rows ---- */
@@ -69,9 +74,15 @@ QUANT_INLINE struct place place(void)
 QUANT_INLINE struct query row_of(const struct tile *t, int i)
 {
     const int64_t per_kv = t->p->q.ne[1] / t->p->k.ne[1];
-    const int64_t row = t->first_row + i < t->n_rows ? t->first_row + i : t->n_rows - 1;
-    return query_of(t->p, false, t->kv * per_kv + (uint32_t)row % (uint32_t)per_kv,
+    const int64_t row = t->s->tile.first_row + i < t->s->tile.n_rows ? t->s->tile.first_row + i
+                                                                     : t->s->tile.n_rows - 1;
+    return query_of(t->p, false, t->s->tile.kv * per_kv + (uint32_t)row % (uint32_t)per_kv,
                     (uint32_t)row / (uint32_t)per_kv);
+}
+
+QUANT_INLINE float *results_of(const struct tile *t)
+{
+    return (float *)(void *)t->p->out.data;
 }
 
 /* Writes what row i has in shared memory; by a warp. */
@@ -79,57 +90,65 @@ QUANT_INLINE void prepare_row(const struct tile *t, int i)
 {
     struct engine_gpu_attention_tile_memory *s = t->s;
     const struct query q = row_of(t, i);
-    const bool has_keys = t->first_row + i < t->n_rows && q.end > 0;
+    const bool has_keys = t->s->tile.first_row + i < t->s->tile.n_rows && q.end > 0;
     uint32_t largest = 0;
     float factor;
-    for (int e = gpu_lane(); e < t->d; e += GPU_WARP)
+    for (int e = gpu_lane(); e < t->s->tile.d; e += GPU_WARP)
         largest = attn_magnitude_bits(q.x[e]) > largest ? attn_magnitude_bits(q.x[e]) : largest;
     const float scale = gpu_scale_of_warp(largest, ENGINE_ATTN_QUERY, &factor);
-    for (int e = gpu_lane(); e < t->d_steps; e += GPU_WARP) {
-        const int code = e < t->d ? attn_code(q.x[e], factor) : 0;
-        s->query[i * t->pitch + e] = (int8_t)((code + 128) >> 8);
-        s->query[(ROWS + i) * t->pitch + e] = (int8_t)code;
+    for (int e = gpu_lane(); e < t->s->tile.d_steps; e += GPU_WARP) {
+        const int code = e < t->s->tile.d ? attn_code(q.x[e], factor) : 0;
+        s->query[i * t->s->tile.pitch + e] = (int8_t)((code + 128) >> 8);
+        s->query[(ROWS + i) * t->s->tile.pitch + e] = (int8_t)code;
     }
     if (gpu_lane() != 0) return;
-    s->table[i] = q.table;
+    s->table[i] = (const char *)q.table - t->p->tables.data;
     s->first[i] = has_keys ? (int32_t)q.first : 0;
     s->end[i] = has_keys ? (int32_t)q.end : 0;
     s->query_scale[i] = scale * t->p->scale;
     s->any[i] = false;
-    s->to[i] = t->p->sums ? stored_sums(&q, 0) : result_at(&q);
+    s->to[i] = t->p->sums ? stored_sums(&q, 0) - t->p->sums : result_at(&q) - results_of(t);
 }
 
 /* Where the sums of row i and a chunk are. */
 QUANT_INLINE float *stored(const struct tile *t, const struct chunk *c, int i)
 {
-    return t->s->to[i] + c->number * (t->dv + 2);
+    return t->p->sums + t->s->to[i] + (int64_t)(c->position / KEYS) * (t->s->tile.dv + 2);
 }
 
-/* The run that begins at row i or after it; without keys: none. */
-QUANT_INLINE struct run run_from(const struct engine_gpu_attention_tile_memory *s, int i)
+/* Writes the run that begins with the first row with keys from row i on; hi 0: none. All threads
+ * call it. */
+QUANT_INLINE void begin_run(struct engine_gpu_attention_tile_memory *s, int i)
 {
-    struct run run = {.first = i};
+    int lo = INT32_MAX, hi = 0;
+    while (i < ROWS && s->end[i] == 0) i++;
+    const int first = i, row = gpu_thread_again();
     for (; i < ROWS; i++) {
         if (s->end[i] == 0) continue;
-        if (run.hi == 0) {
-            run.table = s->table[i];
-            run.lo = s->first[i];
-        }
-        if (s->table[i] != run.table) break;
-        run.lo = s->first[i] < run.lo ? s->first[i] : run.lo;
-        run.hi = s->end[i] > run.hi ? s->end[i] : run.hi;
+        if (s->table[i] != s->table[first]) break;
+        lo = s->first[i] < lo ? s->first[i] : lo;
+        hi = s->end[i] > hi ? s->end[i] : hi;
     }
-    run.end = i;
-    return run;
+    gpu_sync(); /* the run before is read */
+    if (row < ROWS) {
+        s->lo[row] = row >= first && row < i ? s->first[row] : 0;
+        s->hi[row] = row >= first && row < i ? s->end[row] : 0;
+    }
+    if (row == 0) {
+        s->run.lo = lo;
+        s->run.hi = hi;
+        s->run.end = i;
+        s->run.table = first < ROWS ? s->table[first] : 0;
+    }
+    gpu_sync(); /* the run is written */
 }
 
-/* The keys of row i from `position` on: lo <= key < hi; hi 0: none. */
-QUANT_INLINE void range_of(const struct engine_gpu_attention_tile_memory *s, const struct run *run,
-                           int i, int64_t position, int *lo, int *hi)
+/* The keys of row i from `position` on: lo <= key < hi; hi <= 0: none. */
+QUANT_INLINE void range_of(const struct engine_gpu_attention_tile_memory *s, int i, int position,
+                           int *lo, int *hi)
 {
-    const bool is_in = i >= run->first && i < run->end;
-    *lo = is_in ? s->first[i] - (int)position : 0;
-    *hi = is_in ? s->end[i] - (int)position : 0;
+    *lo = s->lo[i] - position;
+    *hi = s->hi[i] - position;
 }
 
 /* ---- Products ---- */
@@ -163,24 +182,27 @@ QUANT_INLINE uint32_t key_word(const char *at, int i)
 /* Element e of the values of keys j and j + 1 of the chunk. */
 QUANT_INLINE uint32_t value_word(const struct tile *t, int j, int e, bool adjacent)
 {
-    const char *v = t->v + (int64_t)e * ATTN_UNIT_BYTES;
+    const char *v = values_of(t) + (int64_t)e * ATTN_UNIT_BYTES;
 #ifndef ENGINE_ATTN_PLANES
     if (adjacent) return *(const uint32_t *)(const void *)(v + t->s->value_at[j]);
 #endif
     (void)adjacent;
-    return (uint16_t)attn_load(v + t->s->value_at[j], attn_value_low(t->dv)) |
-           (uint32_t)attn_load(v + t->s->value_at[j + 1], attn_value_low(t->dv)) << 16;
+    return (uint16_t)attn_load(v + t->s->value_at[j], attn_value_low(t->s->tile.dv)) |
+           (uint32_t)attn_load(v + t->s->value_at[j + 1], attn_value_low(t->s->tile.dv)) << 16;
 }
 
 /* ---- Scores ---- */
 
 /* Writes what this lane's key, j of the chunk, has in shared memory. */
-QUANT_INLINE void prepare_key(const struct tile *t, const struct run *run, const struct chunk *c,
-                              int j)
+QUANT_INLINE void prepare_key(const struct tile *t, const struct chunk *c)
 {
+    const int j = gpu_thread_again();
     struct engine_gpu_attention_tile_memory *s = t->s;
-    const int64_t position = c->position + j;
-    int32_t slot = position >= run->lo && position < run->hi ? run->table[position] : -1;
+    const int position = c->position + j;
+    int32_t slot = position >= s->run.lo && position < s->run.hi
+                       ? *(const int32_t *)(const void *)(t->p->tables.data + s->run.table +
+                                                          4 * (int64_t)position)
+                       : -1;
     const bool is_missing = slot < 0 || slot >= t->p->n_slots;
     const int32_t other = (int32_t)gpu_shuffle_xor((uint32_t)slot, 1);
     /* Any slot does, so one that is adjacent. */
@@ -190,25 +212,27 @@ QUANT_INLINE void prepare_key(const struct tile *t, const struct run *run, const
     for (int mask = GPU_WARP / 2; mask; mask /= 2) adjacent &= gpu_shuffle_xor(adjacent, mask);
     const int r = slot % ENGINE_ATTN_GROUP;
     const int64_t group = slot / ENGINE_ATTN_GROUP;
-    const char *key = t->k + group * t->p->k.nb[2], *value = t->v + group * t->p->v.nb[2];
+    const char *key = keys_of(t) + group * t->p->k.nb[2],
+               *value = values_of(t) + group * t->p->v.nb[2];
     const float scale = engine_attn_scales(value)[r];
-    s->key_at[j] = attn_bytes(key) + attn_key_at(r, 0) - t->k;
-    s->value_at[j] = attn_bytes(value) + attn_value_at(t->dv, r, 0) - t->v;
+    s->key_at[j] = attn_bytes(key) + attn_key_at(r, 0) - keys_of(t);
+    s->value_at[j] = attn_bytes(value) + attn_value_at(t->s->tile.dv, r, 0) - values_of(t);
     s->key_scale[j] = engine_attn_scales(key)[r];
     s->offset[j] = is_missing ? v_of_bits(0x7fc00000) : attn_offset(scale);
     s->inverse[j] = attn_inverse(scale);
-    if (gpu_lane() == 0) s->adjacent[gpu_warp()] = adjacent;
+    if (j % GPU_WARP == 0) s->adjacent[j / GPU_WARP] = adjacent;
 }
 
-/* Products of 16 rows and 8 keys: this lane's, as gpu_multiply_32 has them. */
+/* Of 16 rows, from 16 m on: products with four times 8 keys, this lane's as gpu_multiply_32 has
+ * them. */
 struct scores {
-    float v[2][4][4];
+    float v[4][4];
 };
 
-/* The row and key of the sub-block of element e of v[m][n]. */
-QUANT_INLINE int row_at(struct place here, int m, int e)
+/* The row, of 16, and the key of the sub-block of element e of v[n]. */
+QUANT_INLINE int row_at(struct place here, int e)
 {
-    return 16 * m + e / 2 * 8 + here.row;
+    return e / 2 * 8 + here.row;
 }
 
 QUANT_INLINE int key_at(struct place here, int n, int e)
@@ -216,64 +240,53 @@ QUANT_INLINE int key_at(struct place here, int n, int e)
     return 8 * n + here.pair * 2 + e % 2;
 }
 
-/* Computes the sums of all rows and this warp's keys. */
-QUANT_INLINE void score_keys(const struct tile *t, struct scores *to)
+/* Adds the sums of elements first .. first + 63 of this warp's keys. */
+QUANT_INLINE void score_elements(const struct tile *t, int m, int first, struct scores *to)
 {
     enum { STEPS = ENGINE_ATTN_DIMS / 32 };
     const struct place here = place();
-    const char *key[4];
-    GPU_EACH (n, 4) key[n] = t->k + t->s->key_at[here.warp * SUB + 8 * n + here.row];
-    *to = (struct scores){0};
-    GPU_LOOP
-    for (int first = 0; first < t->d; first += ENGINE_ATTN_DIMS) {
-        uint32_t b[4][STEPS][2][2]; /* [key][step][high, low bytes] */
+    const int8_t *row = t->s->query + (16 * m + here.lane % 16) * t->s->tile.pitch;
+    uint32_t b[4][STEPS][2][2], a[STEPS][2][4]; /* [key][step][high, low bytes] */
+    GPU_EACH (n, 4) {
+        const char *key = keys_of(t) + t->s->key_at[here.warp * SUB + 8 * n + here.row];
         GPU_EACH (half, 2 * STEPS) {
             /* Past the last element the query has zeros, and the key any codes. */
-            const int from = first + 16 * half < t->d ? first / 2 + 8 * half : 0;
-            GPU_EACH (n, 4) {
-                uint32_t two[2];
-                GPU_EACH (w, 2) two[w] = key_word(key[n], from + here.pair * 2 + w);
-                b[n][half / 2][0][half % 2] = gpu_choose(two[0], two[1], HIGH_BYTES);
-                b[n][half / 2][1][half % 2] = gpu_choose(two[0], two[1], LOW_BYTES);
-            }
+            const int from = first + 16 * half < t->s->tile.d ? first / 2 + 8 * half : 0;
+            uint32_t two[2];
+            GPU_EACH (w, 2) two[w] = key_word(key, from + here.pair * 2 + w);
+            b[n][half / 2][0][half % 2] = gpu_choose(two[0], two[1], HIGH_BYTES);
+            b[n][half / 2][1][half % 2] = gpu_choose(two[0], two[1], LOW_BYTES);
         }
-        GPU_EACH (m, 2) {
-            uint32_t a[STEPS][2][4];
-            GPU_EACH (i, 2 * STEPS) {
-                const int8_t *rows = t->s->query + (i % 2 * ROWS + 16 * m) * t->pitch;
-                gpu_load_matrices(rows + here.lane % 16 * t->pitch + first + i / 2 * 32 +
-                                      here.lane / 16 * 16,
-                                  a[i / 2][i % 2]);
-            }
-            GPU_EACH (n, 4) {
-                int sum[3][4] = {0};
-                GPU_EACH (i, STEPS) multiply_codes(a[i], b[n][i], sum);
-                GPU_EACH (e, 4) to->v[m][n][e] += sum_of_codes(sum, e);
-            }
-        }
+    }
+    GPU_EACH (i, 2 * STEPS)
+        gpu_load_matrices(row + i % 2 * ROWS * t->s->tile.pitch + first + i / 2 * 32 +
+                              here.lane / 16 * 16,
+                          a[i / 2][i % 2]);
+    GPU_EACH (n, 4) {
+        int sum[3][4] = {0};
+        GPU_EACH (k, STEPS) multiply_codes(a[k], b[n][k], sum);
+        GPU_EACH (e, 4) to->v[n][e] += sum_of_codes(sum, e);
     }
 }
 
 /* Changes scores to exponents of two, by shared memory: a lane has a key of each row. */
-QUANT_INLINE void change_scores(const struct tile *t, const struct chunk *c, struct scores *x)
+QUANT_INLINE void change_scores(const struct tile *t, const struct chunk *c, int m,
+                                struct scores *x)
 {
     const struct place here = place();
-    float(*score)[SUB] = t->s->weight[here.warp].score;
-    GPU_EACH (m, 2) {
-        GPU_EACH (i, 16)
-            score[row_at(here, 0, i % 4)][key_at(here, i / 4, i % 4)] = x->v[m][i / 4][i % 4];
-        gpu_sync_warp(); /* scores are written */
-        GPU_LOOP
-        for (int i = 0; i < 16; i++) {
-            const struct query q = row_of(t, 16 * m + i);
-            score[i][here.lane] =
-                exponent_of(&q, score[i][here.lane], c->position + here.warp * SUB + here.lane);
-        }
-        gpu_sync_warp(); /* exponents are written */
-        GPU_EACH (i, 16)
-            x->v[m][i / 4][i % 4] = score[row_at(here, 0, i % 4)][key_at(here, i / 4, i % 4)];
-        gpu_sync_warp(); /* exponents are read */
+    float(*score)[SUB] =
+        (float(*)[SUB])(void *)(t->s->query + 2 * ROWS * t->s->tile.pitch) + 16 * here.warp;
+    GPU_EACH (i, 16) score[row_at(here, i % 4)][key_at(here, i / 4, i % 4)] = x->v[i / 4][i % 4];
+    gpu_sync_warp(); /* scores are written */
+    GPU_LOOP
+    for (int i = 0; i < 16; i++) {
+        const struct query q = row_of(t, 16 * m + i);
+        score[i][here.lane] =
+            exponent_of(&q, score[i][here.lane], c->position + here.warp * SUB + here.lane);
     }
+    gpu_sync_warp(); /* exponents are written */
+    GPU_EACH (i, 16) x->v[i / 4][i % 4] = score[row_at(here, i % 4)][key_at(here, i / 4, i % 4)];
+    gpu_sync_warp(); /* exponents are read */
 }
 
 /* ---- Weights ---- */
@@ -290,13 +303,13 @@ QUANT_INLINE void write_codes(int8_t *high, int8_t *low, const int16_t code[4])
 }
 
 /* Computes the codes of the weights of row `row`, c, and their sums, of this lane's keys of t. */
-QUANT_INLINE void weigh_row(const struct tile *t, const struct run *run, const struct chunk *chunk,
-                            struct place here, int row, const float x[4][2])
+QUANT_INLINE void weigh_row(const struct tile *t, const struct chunk *chunk, struct place here,
+                            int row, const float x[4][2])
 {
     struct engine_gpu_attention_tile_memory *s = t->s;
     const int warp = here.warp;
     int lo, hi;
-    range_of(s, run, row, chunk->position + warp * SUB, &lo, &hi);
+    range_of(s, row, chunk->position + warp * SUB, &lo, &hi);
     float largest = -ENGINE_ATTN_LIMIT;
     GPU_EACH (i, 8) {
         const int j = key_at(here, i / 2, i % 2);
@@ -317,45 +330,43 @@ QUANT_INLINE void weigh_row(const struct tile *t, const struct run *run, const s
         if (is_in) sum[n % 2][i % 2] = fmaf(w, s->inverse[warp * SUB + j], sum[n % 2][i % 2]);
     }
     GPU_EACH (i, 2)
-        write_codes(&s->weight[warp].codes[0][row][8 * here.pair + 4 * i],
-                    &s->weight[warp].codes[1][row][8 * here.pair + 4 * i], code + 4 * i);
+        write_codes(&s->weight[warp][0][row][8 * here.pair + 4 * i],
+                    &s->weight[warp][1][row][8 * here.pair + 4 * i], code + 4 * i);
     GPU_EACH (i, 4) s->lane[warp][row][key_at(here, i / 2, i % 2)] = sum[i / 2][i % 2];
     if (here.pair == 0) s->c[row][warp] = c;
 }
 
-/* The weights of all rows and this warp's keys. */
-QUANT_INLINE void weigh(const struct tile *t, const struct run *run, const struct chunk *c)
+/* The weights of 16 rows, from 16 m on, and this warp's keys. */
+QUANT_INLINE void weigh_rows(const struct tile *t, const struct chunk *c, int m)
 {
     const struct engine_gpu_attention_tile_memory *s = t->s;
-    struct scores x;
-    prepare_key(t, run, c, gpu_thread());
-    gpu_sync_warp(); /* keys are prepared */
-    score_keys(t, &x);
+    struct scores x = {0};
+    GPU_LOOP
+    for (int first = 0; first < s->tile.d; first += ENGINE_ATTN_DIMS)
+        score_elements(t, m, first, &x);
     const struct place here = place();
-    const int first = here.warp * SUB;
     const bool direct = t->p->direct;
-    GPU_EACH (i, 32) {
-        const int m = i / 16, n = i / 4 % 4, e = i % 4, j = first + key_at(here, n, e);
-        x.v[m][n][e] = fmaf(x.v[m][n][e] * s->key_scale[j], s->query_scale[row_at(here, m, e)],
-                            direct ? s->offset[j] : 0.0f);
+    const int key = here.warp * SUB;
+    GPU_EACH (i, 16) {
+        const int n = i / 4, e = i % 4, j = key + key_at(here, n, e);
+        x.v[n][e] = fmaf(x.v[n][e] * s->key_scale[j], s->query_scale[16 * m + row_at(here, e)],
+                         direct ? s->offset[j] : 0.0f);
     }
     if (!direct) {
-        change_scores(t, c, &x);
-        GPU_EACH (i, 32)
-            x.v[i / 16][i / 4 % 4][i % 4] += s->offset[first + key_at(here, i / 4 % 4, i % 4)];
+        change_scores(t, c, m, &x);
+        GPU_EACH (i, 16) x.v[i / 4][i % 4] += s->offset[key + key_at(here, i / 4, i % 4)];
     }
-    GPU_EACH (i, 4) {
+    GPU_EACH (i, 2) {
         float of_row[4][2];
-        GPU_EACH (k, 8) of_row[k / 2][k % 2] = x.v[i / 2][k / 2][i % 2 * 2 + k % 2];
-        weigh_row(t, run, c, here, row_at(here, i / 2, i % 2 * 2), of_row);
+        GPU_EACH (k, 8) of_row[k / 2][k % 2] = x.v[k / 2][i * 2 + k % 2];
+        weigh_row(t, c, here, 16 * m + row_at(here, i * 2), of_row);
     }
 }
 
 /* ---- Factors ---- */
 
 /* Adds the weights of the chunk to those of row i, whose sum is l; by one lane. */
-QUANT_INLINE void add_weights(const struct tile *t, const struct run *run, const struct chunk *c,
-                              int i, float l)
+QUANT_INLINE void add_weights(const struct tile *t, const struct chunk *c, int i, float l)
 {
     struct engine_gpu_attention_tile_memory *s = t->s;
     const struct weight_sums next = {true, s->largest[i] - ENGINE_ATTN_WEIGHT_BITS, l};
@@ -363,7 +374,7 @@ QUANT_INLINE void add_weights(const struct tile *t, const struct run *run, const
     /* The result has no number before the first chunk, and is not read. */
     struct merge_factors f = {0.0f, 1.0f};
     int lo, hi;
-    range_of(s, run, i, c->position, &lo, &hi);
+    range_of(s, i, c->position, &lo, &hi);
     s->adds[i] = lo < KEYS && hi > 0;
     if (!s->adds[i]) return;
     if (t->p->sums) {
@@ -383,8 +394,7 @@ QUANT_INLINE void add_weights(const struct tile *t, const struct run *run, const
 }
 
 /* The scales of sub-blocks and the factors of the rows 4 w .. 4 w + 3 of warp w. */
-QUANT_INLINE void find_factors(const struct tile *t, const struct run *run,
-                               const struct chunk *chunk)
+QUANT_INLINE void find_factors(const struct tile *t, const struct chunk *chunk)
 {
     struct engine_gpu_attention_tile_memory *s = t->s;
     const struct place here = place();
@@ -405,7 +415,7 @@ QUANT_INLINE void find_factors(const struct tile *t, const struct run *run,
         for (int k = chunk->first_sub; k < chunk->end_sub; k++)
             total = fmaf(s->lane[k][of][here.lane % 16], s->scale[of][k], total);
         total = gpu_sum_tree(total);
-        if (here.lane % 16 == 0) add_weights(t, run, chunk, of, total);
+        if (here.lane % 16 == 0) add_weights(t, chunk, of, total);
     }
 }
 
@@ -421,7 +431,7 @@ QUANT_INLINE void add_products(const struct tile *t, const struct chunk *c, int 
     const struct engine_gpu_attention_tile_memory *s = t->s;
     const struct place here = place();
     const int key = here.pair % 2 * 16 + here.pair / 2 * 2, e = 8 * n + here.row;
-    uint32_t word[AT_ONCE][4];
+    uint32_t word[AT_ONCE][4] = {0};
     GPU_EACH (i, AT_ONCE) {
         const int sub = first + i;
         if (sub < c->first_sub || sub >= c->end_sub) continue;
@@ -441,11 +451,12 @@ QUANT_INLINE void add_products(const struct tile *t, const struct chunk *c, int 
             uint32_t a[2][4];
             int sum[3][4] = {0};
             GPU_EACH (k, 2)
-                gpu_load_matrices(
-                    &s->weight[sub].codes[k][16 * m + here.lane % 16][here.lane / 16 * 16], a[k]);
+                gpu_load_matrices(&s->weight[sub][k][16 * m + here.lane % 16][here.lane / 16 * 16],
+                                  a[k]);
             multiply_codes(a, b, sum);
             GPU_EACH (k, 4)
-                o[m][k] = fmaf(sum_of_codes(sum, k), s->scale[row_at(here, m, k)][sub], o[m][k]);
+                o[m][k] =
+                    fmaf(sum_of_codes(sum, k), s->scale[16 * m + row_at(here, k)][sub], o[m][k]);
         }
     }
 }
@@ -457,12 +468,12 @@ QUANT_INLINE void merge_values(const struct tile *t, const struct chunk *c, int 
     const struct engine_gpu_attention_tile_memory *s = t->s;
     const struct place here = place();
     GPU_EACH (i, 4) {
-        const int row = row_at(here, i / 2, i % 2 * 2), e = 8 * n + here.pair * 2;
+        const int row = i / 2 * 16 + row_at(here, i % 2 * 2), e = 8 * n + here.pair * 2;
         if (!s->adds[row]) continue;
         const struct merge_factors f = {s->before[row], s->now[row]};
-        float *to = (t->p->sums ? stored(t, c, row) + 2 : s->to[row]) + e;
+        float *to = (t->p->sums ? stored(t, c, row) + 2 : results_of(t) + s->to[row]) + e;
         const float *next = &o[i / 2][i % 2 * 2];
-        for (int k = 0; k < 2 && e + k < t->dv; k++)
+        for (int k = 0; k < 2 && e + k < t->s->tile.dv; k++)
             to[k] = t->p->sums || !s->any[row] ? next[k] : merged(to[k], next[k], f);
     }
 }
@@ -470,7 +481,7 @@ QUANT_INLINE void merge_values(const struct tile *t, const struct chunk *c, int 
 QUANT_INLINE void sum_values(const struct tile *t, const struct chunk *c)
 {
     GPU_LOOP
-    for (int n = gpu_warp(); 8 * n < t->dv; n += WARPS) {
+    for (int n = place().warp; 8 * n < t->s->tile.dv; n += WARPS) {
         float o[2][4] = {0};
         GPU_LOOP
         for (int i = 0; i < SUBS; i += AT_ONCE) add_products(t, c, n, i, o);
@@ -480,62 +491,68 @@ QUANT_INLINE void sum_values(const struct tile *t, const struct chunk *c)
 
 /* ---- Chunks ---- */
 
-QUANT_INLINE void compute_chunk(const struct tile *t, const struct run *run, int64_t number)
+QUANT_INLINE void compute_chunk(const struct tile *t, int position)
 {
     struct engine_gpu_attention_tile_memory *s = t->s;
-    struct chunk c = {.number = number, .position = number * KEYS};
-    const int64_t lo = run->lo - c.position, hi = run->hi - c.position;
-    c.first_sub = lo < 0 ? 0 : (int)lo / SUB;
-    c.end_sub = hi < KEYS ? (int)(hi + SUB - 1) / SUB : SUBS;
-    if (gpu_warp() >= c.first_sub && gpu_warp() < c.end_sub) weigh(t, run, &c);
+    struct chunk c = chunk_at(t, position);
+    const int warp = place().warp;
+    if (warp >= c.first_sub && warp < c.end_sub) {
+        prepare_key(t, &c);
+        gpu_sync_warp(); /* keys are prepared */
+        GPU_LOOP
+        for (int m = 0; m < ROWS / 16; m++) weigh_rows(t, &c, m);
+    }
     gpu_sync(); /* weights of all sub-blocks are written */
-    find_factors(t, run, &c);
+    c = chunk_at(t, position);
+    find_factors(t, &c);
     gpu_sync(); /* factors of all rows are written */
     sum_values(t, &c);
     gpu_sync(); /* weights and factors are read */
-    if (gpu_thread() < ROWS && s->adds[gpu_thread()]) s->any[gpu_thread()] = true;
+    const int row = gpu_thread_again();
+    if (row < ROWS && s->adds[row]) s->any[row] = true;
 }
 
 /* Replaces the sums in the result by results. */
 QUANT_INLINE void write_results(const struct tile *t)
 {
     struct engine_gpu_attention_tile_memory *s = t->s;
-    for (int i = gpu_warp(); i < ROWS && t->first_row + i < t->n_rows; i += WARPS) {
+    for (int i = gpu_warp(); i < ROWS && t->s->tile.first_row + i < t->s->tile.n_rows; i += WARPS) {
         const struct query q = row_of(t, i);
         struct weight_sums sum = {s->any[i], s->m[i], s->l[i]};
         const struct final_factors f = finish_weights(&q, &sum);
         float *to = result_at(&q);
-        for (int e = gpu_lane(); e < t->dv; e += GPU_WARP)
+        for (int e = gpu_lane(); e < t->s->tile.dv; e += GPU_WARP)
             to[e] = finished(&q, &sum, sum.any ? to[e] : 0.0f, f);
     }
 }
 
 GPU_KERNEL(engine_gpu_attention_tile, engine_gpu_attention)
 {
-    const int64_t kv = gpu_block(), n_rows = p.q.ne[1] / p.k.ne[1] * p.q.ne[2];
-    /* The last rows have the most keys, so they are the first. */
-    const int64_t number = engine_gpu_attention_tiles(n_rows) - 1 - gpu_block_y() / p.n_parts;
-    const struct tile t = {
-        .p = &p,
-        .s = gpu_shared(),
-        .k = p.k.data + kv * p.k.nb[1],
-        .v = p.v.data + kv * p.v.nb[1],
-        .kv = kv,
-        .first_row = number * ROWS,
-        .n_rows = n_rows,
-        .d = (int)p.q.ne[0],
-        .dv = (int)((uint32_t)p.out.ne[0] / (uint32_t)p.q.ne[1]),
-        .d_steps = (int)(p.q.ne[0] + ENGINE_ATTN_DIMS - 1) / ENGINE_ATTN_DIMS * ENGINE_ATTN_DIMS,
-        .pitch = (int)engine_gpu_attention_pitch(p.q.ne[0]),
-    };
+    const struct tile t = {&p, gpu_shared()};
+    if (gpu_thread() == 0) {
+        const int64_t kv = gpu_block(), n_rows = p.q.ne[1] / p.k.ne[1] * p.q.ne[2];
+        const int d = (int)p.q.ne[0];
+        /* The last rows have the most keys, so they are the first. */
+        const int64_t tile = engine_gpu_attention_tiles(n_rows) - 1 - gpu_block_y() / p.n_parts;
+        t.s->tile.k_at = kv * p.k.nb[1];
+        t.s->tile.v_at = kv * p.v.nb[1];
+        t.s->tile.kv = kv;
+        t.s->tile.first_row = tile * ROWS;
+        t.s->tile.n_rows = n_rows;
+        t.s->tile.d = d;
+        t.s->tile.d_steps = (d + ENGINE_ATTN_DIMS - 1) / ENGINE_ATTN_DIMS * ENGINE_ATTN_DIMS;
+        t.s->tile.dv = (int)(p.out.ne[0] / p.q.ne[1]);
+        t.s->tile.pitch = (int)engine_gpu_attention_pitch(d);
+        t.s->run.end = 0;
+    }
+    gpu_sync(); /* the tile is written */
     for (int i = gpu_warp(); i < ROWS; i += WARPS) prepare_row(&t, i);
     gpu_sync(); /* rows are prepared */
-    for (int i = 0; i < ROWS;) {
-        const struct run run = run_from(t.s, i);
-        for (int64_t c = run.lo / KEYS + gpu_block_y() % p.n_parts; c * KEYS < run.hi;
-             c += p.n_parts)
-            compute_chunk(&t, &run, c);
-        i = run.end;
+    while (t.s->run.end < ROWS) {
+        begin_run(t.s, t.s->run.end);
+        for (int c = t.s->run.lo / KEYS + gpu_block_y() % p.n_parts;
+             c < (t.s->run.hi + KEYS - 1) / KEYS; c += p.n_parts)
+            compute_chunk(&t, c * KEYS);
     }
     if (p.sums) return;
     gpu_sync(); /* sums of all rows are written */

@@ -232,26 +232,34 @@ struct engine_gpu_attention_memory {
  * blocks. Grid: x: KV heads, y: engine_gpu_attention_tiles * n_parts; ENGINE_GPU_ATTENTION_THREADS
  * threads; shared memory: engine_gpu_attention_tile_bytes. */
 struct engine_gpu_attention_tile_memory {
-    /* Codes of weights: high and low bytes of a sub-block; rows of 32 bytes, and a pitch with which
-     * eight rows are in different banks. Before them, of 16 rows, scores that are changed. */
-    union {
-        _Alignas(16) int8_t codes[2][ENGINE_GPU_ATTENTION_ROWS][48];
-        float score[16][32];
-    } weight[ENGINE_GPU_ATTENTION_SUBS];
+    /* High and low bytes of codes of weights; of 48 bytes of a row, with which eight rows are in
+     * different banks, 32 are used. */
+    _Alignas(16) int8_t weight[ENGINE_GPU_ATTENTION_SUBS][2][ENGINE_GPU_ATTENTION_ROWS][48];
     float lane[ENGINE_GPU_ATTENTION_SUBS][ENGINE_GPU_ATTENTION_ROWS][16]; /* sums of weights */
     /* Of each key of the chunk: bytes from the KV head's first group to its codes, scale, L and
      * 2^-L. */
     int64_t key_at[ENGINE_GPU_ATTENTION_THREADS], value_at[ENGINE_GPU_ATTENTION_THREADS];
     float key_scale[ENGINE_GPU_ATTENTION_THREADS], offset[ENGINE_GPU_ATTENTION_THREADS],
         inverse[ENGINE_GPU_ATTENTION_THREADS];
+    struct {
+        int64_t k_at, v_at; /* bytes to the first group of the KV head */
+        int64_t kv, first_row, n_rows;
+        int32_t d, dv, d_steps, pitch; /* d_steps: d, rounded up; pitch of query rows */
+    } tile;
+    /* Rows with keys of one table, of which `end` is the first after them, and all these keys. */
+    struct {
+        int64_t table;
+        int32_t end, lo, hi;
+    } run;
     bool adjacent[ENGINE_GPU_ATTENTION_SUBS]; /* pairs of values of the sub-block are words */
     /* Of each query row. */
     float c[ENGINE_GPU_ATTENTION_ROWS][ENGINE_GPU_ATTENTION_SUBS],
         scale[ENGINE_GPU_ATTENTION_ROWS][ENGINE_GPU_ATTENTION_SUBS];
-    float *to[ENGINE_GPU_ATTENTION_ROWS]; /* its result, or the sums of its first chunk */
-    const int32_t *table[ENGINE_GPU_ATTENTION_ROWS];
+    /* Floats before its result, or before the sums of its first chunk; bytes before its table. */
+    int64_t to[ENGINE_GPU_ATTENTION_ROWS], table[ENGINE_GPU_ATTENTION_ROWS];
     int32_t first[ENGINE_GPU_ATTENTION_ROWS],
-        end[ENGINE_GPU_ATTENTION_ROWS]; /* keys; end 0: none */
+        end[ENGINE_GPU_ATTENTION_ROWS];                                   /* keys; end 0: none */
+    int32_t lo[ENGINE_GPU_ATTENTION_ROWS], hi[ENGINE_GPU_ATTENTION_ROWS]; /* keys of the run */
     float query_scale[ENGINE_GPU_ATTENTION_ROWS], largest[ENGINE_GPU_ATTENTION_ROWS];
     bool any[ENGINE_GPU_ATTENTION_ROWS], adds[ENGINE_GPU_ATTENTION_ROWS];
     float m[ENGINE_GPU_ATTENTION_ROWS], l[ENGINE_GPU_ATTENTION_ROWS];
@@ -266,10 +274,13 @@ static inline int64_t engine_gpu_attention_pitch(int64_t d)
     return (d + 63) / 64 * 64 + 16;
 }
 
-static inline uint32_t engine_gpu_attention_tile_bytes(int64_t d)
+/* d: elements of a key. Scores that are not used as they are have space after the queries: of each
+ * sub-block [16 rows][32 keys]. */
+static inline uint32_t engine_gpu_attention_tile_bytes(int64_t d, bool direct)
 {
     return (uint32_t)(sizeof(struct engine_gpu_attention_tile_memory) +
-                      2 * ENGINE_GPU_ATTENTION_ROWS * (size_t)engine_gpu_attention_pitch(d));
+                      2 * ENGINE_GPU_ATTENTION_ROWS * (size_t)engine_gpu_attention_pitch(d) +
+                      (direct ? 0 : ENGINE_GPU_ATTENTION_SUBS * 16 * 32 * sizeof(float)));
 }
 
 /* Tiles of a KV head with this number of query rows. */
