@@ -485,7 +485,7 @@ static void the_program_has_all_ptx(void **state)
         assert_null(strstr(ptx + at, ".visible .func ")); /* the driver links the texts */
         assert_null(strstr(ptx + at, ".visible .global "));
     }
-    assert_int_equal(texts, 14);
+    assert_int_equal(texts, 15);
     free(ptx);
 }
 

@@ -7,7 +7,7 @@
  *     scores        warp s: keys 32 s .. 32 s + 31 of the chunk, read from memory once for all rows
  *     weights       the same lanes; their codes, c and sums of lanes to shared memory
  *     factors       warp w: rows 4 w .. 4 w + 3: sums of weights, and their merge
- *     values        warp w: elements 8 w .. 8 w + 7, and every 64th group of them: sub-blocks in
+ *     values        warp w: elements 8 w .. 8 w + 7, 8 w + 64 .. and so on: sub-blocks in
  *                   ascending order, then the merge
  *
  * A code is 256 high + low. Of a query or a weight both bytes are signed, of a key or a value the
@@ -73,10 +73,11 @@ QUANT_INLINE struct place place(void)
 
 QUANT_INLINE struct query row_of(const struct tile *t, int i)
 {
+    const struct engine_gpu_attention_tile_memory *s = t->s;
     const int64_t per_kv = t->p->q.ne[1] / t->p->k.ne[1];
-    const int64_t row = t->s->tile.first_row + i < t->s->tile.n_rows ? t->s->tile.first_row + i
-                                                                     : t->s->tile.n_rows - 1;
-    return query_of(t->p, false, t->s->tile.kv * per_kv + (uint32_t)row % (uint32_t)per_kv,
+    const int64_t row =
+        s->tile.first_row + i < s->tile.n_rows ? s->tile.first_row + i : s->tile.n_rows - 1;
+    return query_of(t->p, false, s->tile.kv * per_kv + (uint32_t)row % (uint32_t)per_kv,
                     (uint32_t)row / (uint32_t)per_kv);
 }
 
@@ -90,16 +91,16 @@ QUANT_INLINE void prepare_row(const struct tile *t, int i)
 {
     struct engine_gpu_attention_tile_memory *s = t->s;
     const struct query q = row_of(t, i);
-    const bool has_keys = t->s->tile.first_row + i < t->s->tile.n_rows && q.end > 0;
+    const bool has_keys = s->tile.first_row + i < s->tile.n_rows && q.end > 0;
     uint32_t largest = 0;
     float factor;
-    for (int e = gpu_lane(); e < t->s->tile.d; e += GPU_WARP)
+    for (int e = gpu_lane(); e < s->tile.d; e += GPU_WARP)
         largest = attn_magnitude_bits(q.x[e]) > largest ? attn_magnitude_bits(q.x[e]) : largest;
     const float scale = gpu_scale_of_warp(largest, ENGINE_ATTN_QUERY, &factor);
-    for (int e = gpu_lane(); e < t->s->tile.d_steps; e += GPU_WARP) {
-        const int code = e < t->s->tile.d ? attn_code(q.x[e], factor) : 0;
-        s->query[i * t->s->tile.pitch + e] = (int8_t)((code + 128) >> 8);
-        s->query[(ROWS + i) * t->s->tile.pitch + e] = (int8_t)code;
+    for (int e = gpu_lane(); e < s->tile.d_steps; e += GPU_WARP) {
+        const int code = e < s->tile.d ? attn_code(q.x[e], factor) : 0;
+        s->query[i * s->tile.pitch + e] = (int8_t)((code + 128) >> 8);
+        s->query[(ROWS + i) * s->tile.pitch + e] = (int8_t)code;
     }
     if (gpu_lane() != 0) return;
     s->table[i] = (const char *)q.table - t->p->tables.data;
@@ -172,8 +173,8 @@ QUANT_INLINE float sum_of_codes(int sum[3][4], int e)
 QUANT_INLINE uint32_t key_word(const char *at, int i)
 {
 #ifdef ENGINE_ATTN_PLANES
-    return (uint16_t)attn_load(at + attn_key_at(here, 0, 2 * i), ATTN_KEY_LOW) |
-           (uint32_t)attn_load(at + attn_key_at(here, 0, 2 * i + 1), ATTN_KEY_LOW) << 16;
+    return (uint16_t)attn_load(at + attn_key_at(0, 2 * i), ATTN_KEY_LOW) |
+           (uint32_t)attn_load(at + attn_key_at(0, 2 * i + 1), ATTN_KEY_LOW) << 16;
 #else
     return *(const uint32_t *)(const void *)(at + i * (ENGINE_ATTN_GROUP * ATTN_UNIT_BYTES));
 #endif
@@ -182,13 +183,14 @@ QUANT_INLINE uint32_t key_word(const char *at, int i)
 /* Element e of the values of keys j and j + 1 of the chunk. */
 QUANT_INLINE uint32_t value_word(const struct tile *t, int j, int e, bool adjacent)
 {
+    const struct engine_gpu_attention_tile_memory *s = t->s;
     const char *v = values_of(t) + (int64_t)e * ATTN_UNIT_BYTES;
 #ifndef ENGINE_ATTN_PLANES
-    if (adjacent) return *(const uint32_t *)(const void *)(v + t->s->value_at[j]);
+    if (adjacent) return *(const uint32_t *)(const void *)(v + s->value_at[j]);
 #endif
     (void)adjacent;
-    return (uint16_t)attn_load(v + t->s->value_at[j], attn_value_low(t->s->tile.dv)) |
-           (uint32_t)attn_load(v + t->s->value_at[j + 1], attn_value_low(t->s->tile.dv)) << 16;
+    return (uint16_t)attn_load(v + s->value_at[j], attn_value_low(s->tile.dv)) |
+           (uint32_t)attn_load(v + s->value_at[j + 1], attn_value_low(s->tile.dv)) << 16;
 }
 
 /* ---- Scores ---- */
@@ -216,7 +218,7 @@ QUANT_INLINE void prepare_key(const struct tile *t, const struct chunk *c)
                *value = values_of(t) + group * t->p->v.nb[2];
     const float scale = engine_attn_scales(value)[r];
     s->key_at[j] = attn_bytes(key) + attn_key_at(r, 0) - keys_of(t);
-    s->value_at[j] = attn_bytes(value) + attn_value_at(t->s->tile.dv, r, 0) - values_of(t);
+    s->value_at[j] = attn_bytes(value) + attn_value_at(s->tile.dv, r, 0) - values_of(t);
     s->key_scale[j] = engine_attn_scales(key)[r];
     s->offset[j] = is_missing ? v_of_bits(0x7fc00000) : attn_offset(scale);
     s->inverse[j] = attn_inverse(scale);
@@ -243,15 +245,16 @@ QUANT_INLINE int key_at(struct place here, int n, int e)
 /* Adds the sums of elements first .. first + 63 of this warp's keys. */
 QUANT_INLINE void score_elements(const struct tile *t, int m, int first, struct scores *to)
 {
+    const struct engine_gpu_attention_tile_memory *s = t->s;
     enum { STEPS = ENGINE_ATTN_DIMS / 32 };
     const struct place here = place();
-    const int8_t *row = t->s->query + (16 * m + here.lane % 16) * t->s->tile.pitch;
+    const int8_t *row = s->query + (16 * m + here.lane % 16) * s->tile.pitch;
     uint32_t b[4][STEPS][2][2], a[STEPS][2][4]; /* [key][step][high, low bytes] */
     GPU_EACH (n, 4) {
-        const char *key = keys_of(t) + t->s->key_at[here.warp * SUB + 8 * n + here.row];
+        const char *key = keys_of(t) + s->key_at[here.warp * SUB + 8 * n + here.row];
         GPU_EACH (half, 2 * STEPS) {
             /* Past the last element the query has zeros, and the key any codes. */
-            const int from = first + 16 * half < t->s->tile.d ? first / 2 + 8 * half : 0;
+            const int from = first + 16 * half < s->tile.d ? first / 2 + 8 * half : 0;
             uint32_t two[2];
             GPU_EACH (w, 2) two[w] = key_word(key, from + here.pair * 2 + w);
             b[n][half / 2][0][half % 2] = gpu_choose(two[0], two[1], HIGH_BYTES);
@@ -259,7 +262,7 @@ QUANT_INLINE void score_elements(const struct tile *t, int m, int first, struct 
         }
     }
     GPU_EACH (i, 2 * STEPS)
-        gpu_load_matrices(row + i % 2 * ROWS * t->s->tile.pitch + first + i / 2 * 32 +
+        gpu_load_matrices(row + i % 2 * ROWS * s->tile.pitch + first + i / 2 * 32 +
                               here.lane / 16 * 16,
                           a[i / 2][i % 2]);
     GPU_EACH (n, 4) {
@@ -473,7 +476,7 @@ QUANT_INLINE void merge_values(const struct tile *t, const struct chunk *c, int 
         const struct merge_factors f = {s->before[row], s->now[row]};
         float *to = (t->p->sums ? stored(t, c, row) + 2 : results_of(t) + s->to[row]) + e;
         const float *next = &o[i / 2][i % 2 * 2];
-        for (int k = 0; k < 2 && e + k < t->s->tile.dv; k++)
+        for (int k = 0; k < 2 && e + k < s->tile.dv; k++)
             to[k] = t->p->sums || !s->any[row] ? next[k] : merged(to[k], next[k], f);
     }
 }
@@ -516,12 +519,12 @@ QUANT_INLINE void compute_chunk(const struct tile *t, int position)
 QUANT_INLINE void write_results(const struct tile *t)
 {
     struct engine_gpu_attention_tile_memory *s = t->s;
-    for (int i = gpu_warp(); i < ROWS && t->s->tile.first_row + i < t->s->tile.n_rows; i += WARPS) {
+    for (int i = gpu_warp(); i < ROWS && s->tile.first_row + i < s->tile.n_rows; i += WARPS) {
         const struct query q = row_of(t, i);
         struct weight_sums sum = {s->any[i], s->m[i], s->l[i]};
         const struct final_factors f = finish_weights(&q, &sum);
         float *to = result_at(&q);
-        for (int e = gpu_lane(); e < t->s->tile.dv; e += GPU_WARP)
+        for (int e = gpu_lane(); e < s->tile.dv; e += GPU_WARP)
             to[e] = finished(&q, &sum, sum.any ? to[e] : 0.0f, f);
     }
 }
