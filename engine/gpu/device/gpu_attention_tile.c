@@ -185,10 +185,7 @@ QUANT_INLINE uint32_t value_word(const struct tile *t, int j, int e, bool adjace
 {
     const struct engine_gpu_attention_tile_memory *s = t->s;
     const char *v = values_of(t) + (int64_t)e * ATTN_UNIT_BYTES;
-#ifndef ENGINE_ATTN_PLANES
     if (adjacent) return *(const uint32_t *)(const void *)(v + s->value_at[j]);
-#endif
-    (void)adjacent;
     return (uint16_t)attn_load(v + s->value_at[j], attn_value_low(s->tile.dv)) |
            (uint32_t)attn_load(v + s->value_at[j + 1], attn_value_low(s->tile.dv)) << 16;
 }
@@ -209,8 +206,8 @@ QUANT_INLINE void prepare_key(const struct tile *t, const struct chunk *c)
     const int32_t other = (int32_t)gpu_shuffle_xor((uint32_t)slot, 1);
     /* Any slot does, so one that is adjacent. */
     if (is_missing) slot = other < 0 || other >= t->p->n_slots ? j % 2 : other ^ 1;
-    uint32_t adjacent =
-        slot % 2 == j % 2 && (int32_t)gpu_shuffle_xor((uint32_t)slot, 1) == (slot ^ 1);
+    uint32_t adjacent = ENGINE_ATTN_UNIT == 2 && slot % 2 == j % 2 &&
+                        (int32_t)gpu_shuffle_xor((uint32_t)slot, 1) == (slot ^ 1);
     for (int mask = GPU_WARP / 2; mask; mask /= 2) adjacent &= gpu_shuffle_xor(adjacent, mask);
     const int r = slot % ENGINE_ATTN_GROUP;
     const int64_t group = slot / ENGINE_ATTN_GROUP;
@@ -409,6 +406,11 @@ QUANT_INLINE void find_factors(const struct tile *t, const struct chunk *chunk)
         const float other = v_of_bits(gpu_shuffle_xor(v_bits(largest), mask));
         largest = other > largest ? other : largest;
     }
+    if (here.warp == 0 && here.lane == 0) {
+        bool all = true;
+        for (int i = chunk->first_sub; i < chunk->end_sub; i++) all = all && s->adjacent[i];
+        s->all_adjacent = all;
+    }
     s->scale[row][sub] = attn_exp2(c - largest);
     if (sub == 0) s->largest[row] = largest;
     gpu_sync_warp(); /* scales are written */
@@ -424,24 +426,36 @@ QUANT_INLINE void find_factors(const struct tile *t, const struct chunk *chunk)
 
 /* ---- Values ---- */
 
+enum { AT_ONCE = 4 /* sub-blocks whose values are loaded */ };
+
+/* Element e of the values of four pairs of keys, the first of which is `key`, of each sub-block. */
+QUANT_INLINE void load_values(const struct tile *t, const struct chunk *c, int first, int key,
+                              int e, bool adjacent, uint32_t word[AT_ONCE][4])
+{
+    GPU_EACH (i, AT_ONCE) {
+        const int sub = first + i;
+        GPU_EACH (k, 4) {
+            word[i][k] = 0;
+            if (sub >= c->first_sub && sub < c->end_sub)
+                word[i][k] = value_word(t, sub * SUB + key + k / 2 * 4 + k % 2 * 8, e, adjacent);
+        }
+    }
+}
+
 /* Adds the products of the sub-blocks first .. first + AT_ONCE - 1 to elements 8 n .. 8 n + 7 of
  * all rows. The order of keys is that of the codes of weights: bytes 8 t + 2 n + b are those of key
  * 8 n + 2 t + b. */
-enum { AT_ONCE = 4 };
 QUANT_INLINE void add_products(const struct tile *t, const struct chunk *c, int n, int first,
                                float o[2][4])
 {
     const struct engine_gpu_attention_tile_memory *s = t->s;
     const struct place here = place();
     const int key = here.pair % 2 * 16 + here.pair / 2 * 2, e = 8 * n + here.row;
-    uint32_t word[AT_ONCE][4] = {0};
-    GPU_EACH (i, AT_ONCE) {
-        const int sub = first + i;
-        if (sub < c->first_sub || sub >= c->end_sub) continue;
-        GPU_EACH (k, 4)
-            word[i][k] =
-                value_word(t, sub * SUB + key + k / 2 * 4 + k % 2 * 8, e, s->adjacent[sub]);
-    }
+    uint32_t word[AT_ONCE][4];
+    if (s->all_adjacent)
+        load_values(t, c, first, key, e, true, word);
+    else
+        load_values(t, c, first, key, e, false, word);
     GPU_EACH (i, AT_ONCE) {
         const int sub = first + i;
         if (sub < c->first_sub || sub >= c->end_sub) continue;

@@ -251,7 +251,8 @@ struct engine_gpu_attention_tile_memory {
         int64_t table;
         int32_t end, lo, hi;
     } run;
-    bool adjacent[ENGINE_GPU_ATTENTION_SUBS]; /* pairs of values of the sub-block are words */
+    /* The values of each pair of keys of a sub-block, of the chunk, are a word. */
+    bool adjacent[ENGINE_GPU_ATTENTION_SUBS], all_adjacent;
     /* Of each query row. */
     float c[ENGINE_GPU_ATTENTION_ROWS][ENGINE_GPU_ATTENTION_SUBS],
         scale[ENGINE_GPU_ATTENTION_ROWS][ENGINE_GPU_ATTENTION_SUBS];
