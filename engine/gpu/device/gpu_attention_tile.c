@@ -47,17 +47,6 @@ QUANT_INLINE struct chunk chunk_at(const struct tile *t, int position)
     return (struct chunk){position, lo < 0 ? 0 : lo / SUB, hi < KEYS ? (hi + SUB - 1) / SUB : SUBS};
 }
 
-/* The first groups of the KV head. */
-QUANT_INLINE const char *keys_of(const struct tile *t)
-{
-    return t->p->k.data + t->s->tile.k_at;
-}
-
-QUANT_INLINE const char *values_of(const struct tile *t)
-{
-    return t->p->v.data + t->s->tile.v_at;
-}
-
 /* This thread's place: lane 4 row + pair of its warp. */
 struct place {
     int warp, lane, row, pair;
@@ -180,14 +169,12 @@ QUANT_INLINE uint32_t key_word(const char *at, int i)
 #endif
 }
 
-/* Element e of the values of keys j and j + 1 of the chunk. */
-QUANT_INLINE uint32_t value_word(const struct tile *t, int j, int e, bool adjacent)
+/* An element of two values. */
+QUANT_INLINE uint32_t value_word(const char *first, const char *second, int dv, bool adjacent)
 {
-    const struct engine_gpu_attention_tile_memory *s = t->s;
-    const char *v = values_of(t) + (int64_t)e * ATTN_UNIT_BYTES;
-    if (adjacent) return *(const uint32_t *)(const void *)(v + s->value_at[j]);
-    return (uint16_t)attn_load(v + s->value_at[j], attn_value_low(s->tile.dv)) |
-           (uint32_t)attn_load(v + s->value_at[j + 1], attn_value_low(s->tile.dv)) << 16;
+    if (adjacent) return *(const uint32_t *)(const void *)first;
+    return (uint16_t)attn_load(first, attn_value_low(dv)) |
+           (uint32_t)attn_load(second, attn_value_low(dv)) << 16;
 }
 
 /* ---- Scores ---- */
@@ -211,11 +198,11 @@ QUANT_INLINE void prepare_key(const struct tile *t, const struct chunk *c)
     for (int mask = GPU_WARP / 2; mask; mask /= 2) adjacent &= gpu_shuffle_xor(adjacent, mask);
     const int r = slot % ENGINE_ATTN_GROUP;
     const int64_t group = slot / ENGINE_ATTN_GROUP;
-    const char *key = keys_of(t) + group * t->p->k.nb[2],
-               *value = values_of(t) + group * t->p->v.nb[2];
+    const char *key = t->p->k.data + s->tile.k_at + group * t->p->k.nb[2],
+               *value = t->p->v.data + s->tile.v_at + group * t->p->v.nb[2];
     const float scale = engine_attn_scales(value)[r];
-    s->key_at[j] = attn_bytes(key) + attn_key_at(r, 0) - keys_of(t);
-    s->value_at[j] = attn_bytes(value) + attn_value_at(s->tile.dv, r, 0) - values_of(t);
+    s->key_at[j] = attn_bytes(key) + attn_key_at(r, 0) - t->p->k.data;
+    s->value_at[j] = attn_bytes(value) + attn_value_at(s->tile.dv, r, 0) - t->p->v.data;
     s->key_scale[j] = engine_attn_scales(key)[r];
     s->offset[j] = is_missing ? v_of_bits(0x7fc00000) : attn_offset(scale);
     s->inverse[j] = attn_inverse(scale);
@@ -248,7 +235,7 @@ QUANT_INLINE void score_elements(const struct tile *t, int m, int first, struct 
     const int8_t *row = s->query + (16 * m + here.lane % 16) * s->tile.pitch;
     uint32_t b[4][STEPS][2][2], a[STEPS][2][4]; /* [key][step][high, low bytes] */
     GPU_EACH (n, 4) {
-        const char *key = keys_of(t) + s->key_at[here.warp * SUB + 8 * n + here.row];
+        const char *key = t->p->k.data + s->key_at[here.warp * SUB + 8 * n + here.row];
         GPU_EACH (half, 2 * STEPS) {
             /* Past the last element the query has zeros, and the key any codes. */
             const int from = first + 16 * half < s->tile.d ? first / 2 + 8 * half : 0;
@@ -432,12 +419,15 @@ enum { AT_ONCE = 4 /* sub-blocks whose values are loaded */ };
 QUANT_INLINE void load_values(const struct tile *t, const struct chunk *c, int first, int key,
                               int e, bool adjacent, uint32_t word[AT_ONCE][4])
 {
+    const char *v = t->p->v.data + (int64_t)e * ATTN_UNIT_BYTES;
+    const int64_t *at = t->s->value_at + first * SUB + key;
+    const int dv = t->s->tile.dv;
     GPU_EACH (i, AT_ONCE) {
-        const int sub = first + i;
+        GPU_EACH (k, 4) word[i][k] = 0;
+        if (first + i < c->first_sub || first + i >= c->end_sub) continue;
         GPU_EACH (k, 4) {
-            word[i][k] = 0;
-            if (sub >= c->first_sub && sub < c->end_sub)
-                word[i][k] = value_word(t, sub * SUB + key + k / 2 * 4 + k % 2 * 8, e, adjacent);
+            const int64_t *pair = at + i * SUB + k / 2 * 4 + k % 2 * 8;
+            word[i][k] = value_word(v + pair[0], v + pair[1], dv, adjacent);
         }
     }
 }

@@ -236,8 +236,7 @@ struct engine_gpu_attention_tile_memory {
      * different banks, 32 are used. */
     _Alignas(16) int8_t weight[ENGINE_GPU_ATTENTION_SUBS][2][ENGINE_GPU_ATTENTION_ROWS][48];
     float lane[ENGINE_GPU_ATTENTION_SUBS][ENGINE_GPU_ATTENTION_ROWS][16]; /* sums of weights */
-    /* Of each key of the chunk: bytes from the KV head's first group to its codes, scale, L and
-     * 2^-L. */
+    /* Of each key of the chunk: bytes from k and v to its codes, its scale, L and 2^-L. */
     int64_t key_at[ENGINE_GPU_ATTENTION_THREADS], value_at[ENGINE_GPU_ATTENTION_THREADS];
     float key_scale[ENGINE_GPU_ATTENTION_THREADS], offset[ENGINE_GPU_ATTENTION_THREADS],
         inverse[ENGINE_GPU_ATTENTION_THREADS];
