@@ -201,7 +201,7 @@ $(PTX)/%.ll: %.c $(PTX)/gpu.flags
 	    -e 's/^define dso_local /define internal /' -e 's/^\(@.* = \)dso_local \(local_unnamed_addr \)\?constant /\1internal constant /' $@
 $(PTX)/%.ptx: $(PTX)/%.ll
 	$(Q)$(GPU_CC) $(GPU_TARGET) -O2 -Xclang -disable-llvm-passes -S -x ir -o $@ $<
-	@sed -i -e '/entry quant_gpu_tile_/,/^{/s/^{/.maxntid 256, 1, 1\n.minnctapersm 2\n{/' $@
+	@sed -i -e '/entry \(quant_gpu_tile_\|engine_gpu_attention_tile\)/,/^{/s/^{/.maxntid 256, 1, 1\n.minnctapersm 2\n{/' $@
 $(PTX)/gpu.ptx.xz: $(GPU_PTX)
 	$(Q)for file in $^; do sed -e 's/^\t//' -e 's/ \t/ /' -e 's/, /,/g' -e 's,//.*,,' -e '/^$$/d' $$file; printf '\0'; done | \
 	    xz -T1 --check=crc32 --lzma2=preset=9e,dict=4MiB,pb=0 > $@

@@ -75,6 +75,11 @@ int gpu_thread(void)
     return (int)emulator.thread;
 }
 
+int gpu_thread_again(void)
+{
+    return gpu_thread();
+}
+
 int gpu_block(void)
 {
     return (int)emulator.block;
@@ -127,8 +132,14 @@ void gpu_load_matrices(const void *row, uint32_t out[4])
     wait_for(A_SHUFFLE);
 }
 
+static int dot4_of_signs(uint32_t a, uint32_t b, int sum)
+{
+    return gpu_dot4(b, a, sum);
+}
+
 /* n: words of an element of sum, in two rows and columns of four lanes each. */
-static void multiply(uint32_t n, const uint32_t *a, const uint32_t *b, int sum[4])
+static void multiply(uint32_t n, const uint32_t *a, const uint32_t *b, int sum[4],
+                     int (*dot4)(uint32_t a, uint32_t b, int sum))
 {
     const uint32_t thread = emulator.thread, first = thread / GPU_WARP * GPU_WARP;
     memcpy(emulator.a[thread], a, 2 * n * sizeof *a);
@@ -138,20 +149,25 @@ static void multiply(uint32_t n, const uint32_t *a, const uint32_t *b, int sum[4
         const uint32_t row = (thread - first) / 4 * 4, column = (2 * (thread % 4) + i % 2) * 4;
         for (uint32_t t = 0; t < 4; t++)
             for (uint32_t w = 0; w < n; w++)
-                sum[i] = gpu_dot4_signed(emulator.a[first + row + t][2 * w + i / 2],
-                                         emulator.b[first + column + t][w], sum[i]);
+                sum[i] = dot4(emulator.a[first + row + t][2 * w + i / 2],
+                              emulator.b[first + column + t][w], sum[i]);
     }
     wait_for(A_SHUFFLE);
 }
 
 void gpu_multiply_16(const uint32_t a[2], uint32_t b, int sum[4])
 {
-    multiply(1, a, &b, sum);
+    multiply(1, a, &b, sum, gpu_dot4_signed);
 }
 
 void gpu_multiply_32(const uint32_t a[4], const uint32_t b[2], int sum[4])
 {
-    multiply(2, a, b, sum);
+    multiply(2, a, b, sum, gpu_dot4_signed);
+}
+
+void gpu_multiply_32_unsigned(const uint32_t a[4], const uint32_t b[2], int sum[4])
+{
+    multiply(2, a, b, sum, dot4_of_signs);
 }
 
 int gpu_dot4(uint32_t a, uint32_t b, int sum)

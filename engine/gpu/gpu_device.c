@@ -1,5 +1,6 @@
 /* engine/gpu/gpu_device.c: see engine/gpu/gpu_device.h. */
 #include "engine/gpu/gpu_device.h"
+#include "engine/gpu/device/gpu_ops.h"
 #include "engine/gpu/gpu_code.h"
 #include "engine/gpu/machine_code.h"
 #include "quant/gpu/gpu_quant.h"
@@ -104,6 +105,7 @@ const char *const engine_gpu_kernel_names[ENGINE_GPU_KERNELS] = {
     [ENGINE_GPU_KERNEL_SET_KV] = "engine_gpu_set_kv",
     [ENGINE_GPU_KERNEL_CHAINS] = "engine_gpu_chains",
     [ENGINE_GPU_KERNEL_ATTENTION] = "engine_gpu_attention",
+    [ENGINE_GPU_KERNEL_ATTENTION_TILE] = "engine_gpu_attention_tile",
     [ENGINE_GPU_KERNEL_ATTENTION_MERGE] = "engine_gpu_attention_merge",
     [ENGINE_GPU_KERNEL_ATTENTION_FLOATS] = "engine_gpu_attention_floats",
     [ENGINE_GPU_KERNEL_ATTENTION_FLOATS_MERGE] = "engine_gpu_attention_floats_merge",
@@ -126,6 +128,9 @@ static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
     bool ok = take_kernel(gpu, "quant_gpu_float_tile", &gpu->float_tile, err);
     for (int i = 0; ok && i < ENGINE_GPU_KERNELS; i++)
         ok = take_kernel(gpu, engine_gpu_kernel_names[i], &gpu->op[i], err);
+    ok = ok &&
+         set_shared(gpu, gpu->op[ENGINE_GPU_KERNEL_ATTENTION_TILE],
+                    engine_gpu_attention_tile_bytes(ENGINE_GPU_ATTENTION_TILE_SIZE, false), err);
     for (uint32_t id = 0; ok && id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (type && type->act)

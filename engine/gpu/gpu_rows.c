@@ -206,22 +206,48 @@ static int64_t chunks_of(const struct engine_tensor *node)
            ENGINE_GPU_ATTENTION_THREADS;
 }
 
+/* Bytes of the sums of chunks. */
+static int64_t sums_bytes(const struct engine_tensor *node)
+{
+    const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
+    return q->ne[1] * q->ne[2] * chunks_of(node) * (values_of(node) + 2) * (int64_t)sizeof(float);
+}
+
+/* Whether rows of several tokens share the keys that a block reads. */
+static bool is_tiled(const struct engine_tensor *node)
+{
+    enum { TOKENS = 16 };
+    const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
+    return q->ne[2] >= TOKENS && engine_tensor_is(node->src[ENGINE_ATTENTION_K], QUANT_I8) &&
+           engine_tensor_is(node->src[ENGINE_ATTENTION_V], QUANT_I8) &&
+           q->ne[0] % ENGINE_GPU_ATTENTION_STEP == 0 &&
+           q->ne[0] <= ENGINE_GPU_ATTENTION_TILE_SIZE &&
+           values_of(node) <= ENGINE_GPU_ATTENTION_TILE_SIZE;
+}
+
+static int64_t tiles_of(const struct engine_tensor *node)
+{
+    const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
+    return engine_gpu_attention_tiles(q->ne[1] / node->src[ENGINE_ATTENTION_K]->ne[1] * q->ne[2]);
+}
+
 /* In how many parts the keys of a row are divided, so that few rows occupy a GPU too. */
 static int64_t parts_of(const struct engine_tensor *node)
 {
-    enum { BLOCKS = 256 };
+    enum { BLOCKS = 256, TILES = 128, MOST_SUMS = 32 << 20 };
     const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
-    const int64_t parts = BLOCKS / (q->ne[1] * q->ne[2]), most = chunks_of(node);
+    const int64_t most = chunks_of(node);
+    int64_t parts = BLOCKS / (q->ne[1] * q->ne[2]);
+    if (is_tiled(node))
+        parts = sums_bytes(node) > MOST_SUMS
+                    ? 1
+                    : TILES / (node->src[ENGINE_ATTENTION_K]->ne[1] * tiles_of(node));
     return parts < 2 ? 1 : parts < most ? parts : most;
 }
 
 static int64_t attention_scratch(const struct engine_tensor *node)
 {
-    const struct engine_tensor *q = node->src[ENGINE_ATTENTION_Q];
-    const int64_t sums = values_of(node) + 2;
-    if (parts_of(node) == 1) return 0;
-    return engine_gpu_converted_bytes(node) +
-           q->ne[1] * q->ne[2] * chunks_of(node) * sums * (int64_t)sizeof(float);
+    return parts_of(node) == 1 ? 0 : engine_gpu_converted_bytes(node) + sums_bytes(node);
 }
 
 static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor *node,
@@ -261,9 +287,15 @@ static void attention_launch(struct engine_gpu *gpu, const struct engine_tensor 
         (uint32_t)q->ne[1], (uint32_t)(q->ne[2] * arguments.n_parts), ENGINE_GPU_ATTENTION_THREADS,
         (uint32_t)(sizeof(struct engine_gpu_attention_memory) +
                    ENGINE_GPU_ATTENTION_SUBS * (uint64_t)values_of(node) * sizeof(int32_t))};
-    engine_gpu_launch(
-        gpu, gpu->op[floats ? ENGINE_GPU_KERNEL_ATTENTION_FLOATS : ENGINE_GPU_KERNEL_ATTENTION],
-        &grid, &arguments);
+    enum engine_gpu_kernel kernel =
+        floats ? ENGINE_GPU_KERNEL_ATTENTION_FLOATS : ENGINE_GPU_KERNEL_ATTENTION;
+    if (is_tiled(node)) {
+        kernel = ENGINE_GPU_KERNEL_ATTENTION_TILE;
+        grid.x = (uint32_t)node->src[ENGINE_ATTENTION_K]->ne[1];
+        grid.y = (uint32_t)(tiles_of(node) * arguments.n_parts);
+        grid.shared = engine_gpu_attention_tile_bytes(q->ne[0], direct);
+    }
+    engine_gpu_launch(gpu, gpu->op[kernel], &grid, &arguments);
     grid.x =
         (uint32_t)((node->ne[0] + ENGINE_GPU_ATTENTION_THREADS - 1) / ENGINE_GPU_ATTENTION_THREADS);
     grid.y = (uint32_t)q->ne[2];

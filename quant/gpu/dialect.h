@@ -37,6 +37,13 @@ static inline int gpu_thread(void)
     return __nvvm_read_ptx_sreg_tid_x();
 }
 
+static inline int gpu_thread_again(void)
+{
+    int thread;
+    __asm__ volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+}
+
 static inline int gpu_block(void)
 {
     return __nvvm_read_ptx_sreg_ctaid_x();
@@ -137,6 +144,14 @@ static inline void gpu_multiply_32(const uint32_t a[4], const uint32_t b[2], int
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+static inline void gpu_multiply_32_unsigned(const uint32_t a[4], const uint32_t b[2], int sum[4])
+{
+    __asm__("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+            "{%8, %9}, {%0, %1, %2, %3};"
+            : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
 extern __attribute__((address_space(3), aligned(16))) char gpu_shared_memory[];
 static inline void *gpu_shared(void)
 {
@@ -156,7 +171,10 @@ static inline void *gpu_shared(void)
  * this. */
 #define gpu_now(x) (void)(x)
 
-int gpu_thread(void);  /* of this thread in its block */
+int gpu_thread(void); /* of this thread in its block */
+/* The same, but the compiler does not know that: it computes what depends on it again, where else
+ * it would keep too many numbers in registers, throughout a long loop. */
+int gpu_thread_again(void);
 int gpu_block(void);   /* of this block in its grid, first coordinate */
 int gpu_block_y(void); /* second coordinate */
 void gpu_sync(void);
@@ -191,6 +209,8 @@ void gpu_load_matrices(const void *row, uint32_t out[4]);
  * them; b[0], b[1]: the same elements of column g; sum[2i + j]: row g + 8i, column 2t + j. */
 void gpu_multiply_16(const uint32_t a[2], uint32_t b, int sum[4]);
 void gpu_multiply_32(const uint32_t a[4], const uint32_t b[2], int sum[4]);
+/* The same with unsigned bytes b. */
+void gpu_multiply_32_unsigned(const uint32_t a[4], const uint32_t b[2], int sum[4]);
 
 /* Defines the kernel `name`, whose arguments are a struct args p, and their size. */
 #define GPU_KERNEL(name, args)                                                                     \

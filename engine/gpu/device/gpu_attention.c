@@ -12,11 +12,9 @@
  *
  * The kernel for caches of floats differs in scores, weights, and factors of merges; its warp 0
  * adds weights, and thread e adds values key by key. */
+#include "engine/gpu/device/gpu_attention.h"
 #include "engine/gpu/device/gpu_convert.h"
 #include "engine/gpu/device/gpu_row.h"
-
-#define LOG2_E 0x1.715476p+0f
-#define LN_2   0x1.62e430p-1f
 
 /* ---- Storing ---- */
 
@@ -31,19 +29,6 @@ GPU_KERNEL(engine_gpu_set_kv, engine_gpu_set_kv)
 }
 
 /* ---- Attention ---- */
-
-/* A query row, its KV head, and the keys first <= position < end of its table. */
-struct query {
-    const struct engine_gpu_attention *p;
-    struct engine_gpu_attention_memory *shared;
-    bool floats;          /* values are floats */
-    const float *x;       /* [d] */
-    const char *k, *v;    /* the KV head's first group, or row */
-    const int32_t *table; /* slots */
-    int64_t d, dv, first, end, head, token;
-    int64_t self; /* the query's own position */
-    bool has_table;
-};
 
 /* Writes the codes of the query; by warp 0. */
 static void convert_query(const struct query *q)
@@ -70,35 +55,6 @@ QUANT_INLINE float score_of(const struct query *q, int32_t slot, float more)
     const char *group = q->k + slot / ENGINE_ATTN_GROUP * p->k.nb[2];
     const float acc = gpu_key_score(q->d, group, r, q->shared->query);
     return fmaf(acc * engine_attn_scales(group)[r], q->shared->query_scale, more);
-}
-
-/* Adds to the score of a key what its distance to the query adds. */
-static float biased(const struct query *q, float s, int64_t position)
-{
-    const struct engine_gpu_attention *p = q->p;
-    const int64_t distance = position - q->self, radius = p->relative.ne[1] / 2;
-    const float slope = q->head < ENGINE_GPU_ATTENTION_SLOPES ? p->slope[q->head] : 0.0f;
-    if (slope != 0.0f) s -= slope * fabsf((float)distance);
-    if (p->relative.data) {
-        const int64_t at = distance < -radius ? -radius : distance > radius ? radius : distance;
-        const struct engine_gpu_index index = {{q->head, radius + at, 0, 0}};
-        s += gpu_float(&p->relative, &index);
-    }
-    return s;
-}
-
-/* s bounded by softcap, times `by`. */
-static float capped(const struct query *q, float s, float by)
-{
-    const float cap = q->p->softcap;
-    return fmaf(v_tanh(fmaf(s, 1.0f / cap, 0.0f)), cap * by, 0.0f);
-}
-
-/* Changes the score of a key, and converts it to an exponent of two. */
-static float exponent_of(const struct query *q, float s, int64_t position)
-{
-    s = biased(q, s, position);
-    return q->p->softcap == 0.0f ? fmaf(s, LOG2_E, 0.0f) : capped(q, s, LOG2_E);
 }
 
 /* Computes the code of this thread's key, and c and the sums of its sub-block. */
@@ -190,56 +146,29 @@ static int64_t element_of(int i)
     return i * ENGINE_GPU_ATTENTION_THREADS + gpu_thread();
 }
 
-/* Some keys' largest exponent, sum of weights, and this thread's sums of values; m and l have no
- * meaning without a key. */
+/* The sums of some keys, and this thread's of values. */
 struct key_sums {
-    bool any;
-    float m, l, o[PARTS];
+    struct weight_sums weights;
+    float o[PARTS];
 };
-
-/* The factor of sums whose largest exponent becomes larger by -x. */
-static float factor_of(const struct query *q, float x)
-{
-    return q->floats ? v_exp(x) : attn_exp2(x);
-}
 
 /* Adds the sums of a later chunk, for the first `parts` elements of this thread. */
 QUANT_INLINE void merge(const struct query *q, struct key_sums *sum, const struct key_sums *next,
                         int parts)
 {
-    if (!sum->any) {
+    if (!sum->weights.any) {
         *sum = *next;
         return;
     }
-    const float most = sum->m > next->m ? sum->m : next->m;
-    const float before = factor_of(q, sum->m - most), now = factor_of(q, next->m - most);
-    sum->l = sum->l * before + next->l * now;
-    for (int i = 0; i < parts; i++) sum->o[i] = fmaf(next->o[i], now, sum->o[i] * before);
-    sum->m = most;
-}
-
-/* The sink is added as a key without a value. */
-QUANT_INLINE void add_sink(const struct query *q, struct key_sums *sum, float sink, int parts)
-{
-    const float at = q->floats ? sink : ceilf(sink * LOG2_E), m = sum->m > at ? sum->m : at;
-    const float e = factor_of(q, sum->m - m);
-    sum->l = sum->l * e + v_exp(sink - (q->floats ? m : m * LN_2));
-    for (int i = 0; i < parts; i++) sum->o[i] *= e;
+    const struct merge_factors f = merge_weights(q->floats, &sum->weights, &next->weights);
+    for (int i = 0; i < parts; i++) sum->o[i] = merged(sum->o[i], next->o[i], f);
 }
 
 /* Replaces the sums of all keys by the results. */
 QUANT_INLINE void finish(const struct query *q, struct key_sums *sum, int parts)
 {
-    const struct engine_gpu_attention *p = q->p;
-    /* No table, or all scores were below the range. */
-    if (!q->has_table || (!q->floats && sum->m < -ENGINE_ATTN_LIMIT))
-        sum->l = v_of_bits(0x7fc00000);
-    if (sum->any && p->sinks.data)
-        add_sink(q, sum, *(const float *)(const void *)(p->sinks.data + q->head * p->sinks.nb[0]),
-                 parts);
-    const float factor = 1.0f / sum->l;
-    for (int i = 0; i < parts; i++)
-        sum->o[i] = sum->any ? sum->o[i] * factor : q->has_table ? 0.0f : sum->l;
+    const struct final_factors f = finish_weights(q, &sum->weights);
+    for (int i = 0; i < parts; i++) sum->o[i] = finished(q, &sum->weights, sum->o[i], f);
 }
 
 /* ---- Floats ---- */
@@ -274,7 +203,7 @@ static float float_weights(float *weight, int64_t lo, int64_t hi, float *largest
 static struct key_sums float_sums(const struct query *q, int64_t chunk)
 {
     struct engine_gpu_attention_memory *s = q->shared;
-    struct key_sums next = {.any = true};
+    struct key_sums next = {.weights.any = true};
     const int64_t first = chunk * ENGINE_ATTN_KEYS, j = gpu_thread();
     const int64_t lo = q->first > first ? q->first - first : 0,
                   hi = q->end - first < ENGINE_ATTN_KEYS ? q->end - first : ENGINE_ATTN_KEYS;
@@ -286,8 +215,8 @@ static struct key_sums float_sums(const struct query *q, int64_t chunk)
         if (gpu_lane() == 0) s->c[0] = m, s->sum = sum;
     }
     gpu_sync(); /* weights and sums are written */
-    next.m = s->c[0];
-    next.l = s->sum;
+    next.weights.m = s->c[0];
+    next.weights.l = s->sum;
     for (int i = 0; i < PARTS; i++)
         for (int64_t k = lo; element_of(i) < q->dv && k < hi; k++)
             next.o[i] = fmaf(((const float *)(const void *)(q->v + s->value_at[k]))[element_of(i)],
@@ -302,7 +231,7 @@ static struct key_sums float_sums(const struct query *q, int64_t chunk)
 static struct key_sums code_sums(const struct query *q, int64_t chunk)
 {
     struct engine_gpu_attention_memory *s = q->shared;
-    struct key_sums next = {.any = true};
+    struct key_sums next = {.weights.any = true};
     weigh(q, chunk);
     gpu_sync(); /* codes, c and lanes of all sub-blocks are written */
     float largest = -ENGINE_ATTN_LIMIT, scale[ENGINE_ATTN_SUBS];
@@ -316,59 +245,20 @@ static struct key_sums code_sums(const struct query *q, int64_t chunk)
     gpu_sync(); /* sums are written; codes, c and lanes are read */
     for (int i = 0; i < PARTS; i++)
         if (element_of(i) < q->dv) next.o[i] = value_of(q, scale, element_of(i));
-    next.m = largest - ENGINE_ATTN_WEIGHT_BITS;
-    next.l = s->sum;
+    next.weights.m = largest - ENGINE_ATTN_WEIGHT_BITS;
+    next.weights.l = s->sum;
     return next;
-}
-
-/* Where the sums of a chunk are between two kernels: m, l, and dv elements. */
-static float *stored_sums(const struct query *q, int64_t chunk)
-{
-    const int64_t row = q->token * q->p->q.ne[1] + q->head;
-    return q->p->sums + (row * q->p->n_chunks + chunk) * (q->dv + 2);
 }
 
 static void store(const struct query *q, int64_t chunk, const struct key_sums *next)
 {
     float *to = stored_sums(q, chunk);
     if (gpu_thread() == 0) {
-        to[0] = next->m;
-        to[1] = next->l;
+        to[0] = next->weights.m;
+        to[1] = next->weights.l;
     }
     for (int i = 0; i < PARTS; i++)
         if (element_of(i) < q->dv) to[2 + element_of(i)] = next->o[i];
-}
-
-static struct query query_of(const struct engine_gpu_attention *p, bool floats, int64_t head,
-                             int64_t token)
-{
-    const int64_t kv = head / (p->q.ne[1] / p->k.ne[1]);
-    const int32_t *range =
-        (const int32_t *)(const void *)(p->ranges.data + token * p->ranges.nb[1]);
-    struct query q = {
-        .p = p,
-        .shared = gpu_shared(),
-        .floats = floats,
-        .x = (const float *)(const void *)(p->q.data + token * p->q.nb[2] + head * p->q.nb[1]),
-        .k = p->k.data + kv * p->k.nb[1],
-        .v = p->v.data + kv * p->v.nb[1],
-        .table = (const int32_t *)(const void *)(p->tables.data + range[0] * p->tables.nb[1]),
-        .d = p->q.ne[0],
-        .dv = p->out.ne[0] / p->q.ne[1],
-        .first = range[1] < 0 ? 0 : range[1],
-        .end = range[2] < p->tables.ne[0] ? range[2] : p->tables.ne[0],
-        .head = head,
-        .token = token,
-        .has_table = range[0] >= 0 && range[0] < p->tables.ne[1],
-    };
-    q.self = q.end - 1 - range[3];
-    if (!q.has_table || q.first >= q.end) q.end = 0; /* no chunk */
-    return q;
-}
-
-static float *result_at(const struct query *q)
-{
-    return (float *)(void *)(q->p->out.data + q->token * q->p->out.nb[1]) + q->head * q->dv;
 }
 
 QUANT_INLINE void attend(const struct engine_gpu_attention *p, bool floats)
@@ -407,7 +297,7 @@ QUANT_INLINE void merge_chunks(const struct engine_gpu_attention *p, bool floats
         for (int64_t chunk = q.first / ENGINE_ATTN_KEYS; chunk * ENGINE_ATTN_KEYS < q.end;
              chunk++) {
             const float *from = stored_sums(&q, chunk);
-            const struct key_sums next = {true, from[0], from[1], {from[2 + e]}};
+            const struct key_sums next = {{true, from[0], from[1]}, {from[2 + e]}};
             merge(&q, &sum, &next, 1);
         }
         finish(&q, &sum, 1);

@@ -9,10 +9,13 @@
 enum {
     ENGINE_GPU_WARPS = 8,
     ENGINE_GPU_THREADS = 32 * ENGINE_GPU_WARPS,
-    ENGINE_GPU_ATTENTION_THREADS = 256, /* a key of a chunk for each */
-    ENGINE_GPU_ATTENTION_SIZE = 1024,   /* elements of a key or value, at most */
-    ENGINE_GPU_ATTENTION_SUBS = 8,      /* sub-blocks of a chunk */
-    ENGINE_GPU_ATTENTION_SLOPES = 128   /* heads with ALiBi, at most */
+    ENGINE_GPU_ATTENTION_THREADS = 256,   /* a key of a chunk for each */
+    ENGINE_GPU_ATTENTION_SIZE = 1024,     /* elements of a key or value, at most */
+    ENGINE_GPU_ATTENTION_SUBS = 8,        /* sub-blocks of a chunk */
+    ENGINE_GPU_ATTENTION_SLOPES = 128,    /* heads with ALiBi, at most */
+    ENGINE_GPU_ATTENTION_ROWS = 32,       /* queries of a tile */
+    ENGINE_GPU_ATTENTION_TILE_SIZE = 256, /* elements of a key or value of a tile, at most */
+    ENGINE_GPU_ATTENTION_STEP = 16        /* a multiple of which a key of a tile has elements */
 };
 
 /* A tensor of floats, or of int32 where that is stated, in the device's memory; data is NULL if
@@ -233,6 +236,68 @@ struct engine_gpu_attention_memory {
     float query_scale, sum;
     int32_t value[]; /* [sub-block][dv] sums of codes */
 };
+
+/* engine_gpu_attention_tile: the same for int16 groups and keys of a multiple of
+ * ENGINE_GPU_ATTENTION_STEP elements, ENGINE_GPU_ATTENTION_ROWS query rows of a KV head for n_parts
+ * blocks. Grid: x: KV heads, y: engine_gpu_attention_tiles * n_parts; ENGINE_GPU_ATTENTION_THREADS
+ * threads; shared memory: engine_gpu_attention_tile_bytes. */
+struct engine_gpu_attention_tile_memory {
+    /* High and low bytes of codes of weights; of 48 bytes of a row, with which eight rows are in
+     * different banks, 32 are used. */
+    _Alignas(16) int8_t weight[ENGINE_GPU_ATTENTION_SUBS][2][ENGINE_GPU_ATTENTION_ROWS][48];
+    float lane[ENGINE_GPU_ATTENTION_SUBS][ENGINE_GPU_ATTENTION_ROWS][16]; /* sums of weights */
+    /* Of each key of the chunk: bytes from k and v to its codes, its scale, L and 2^-L. */
+    int64_t key_at[ENGINE_GPU_ATTENTION_THREADS], value_at[ENGINE_GPU_ATTENTION_THREADS];
+    float key_scale[ENGINE_GPU_ATTENTION_THREADS], offset[ENGINE_GPU_ATTENTION_THREADS],
+        inverse[ENGINE_GPU_ATTENTION_THREADS];
+    struct {
+        int64_t k_at, v_at; /* bytes to the first group of the KV head */
+        int64_t kv, first_row, n_rows;
+        int32_t d, dv, d_steps, pitch; /* d_steps: d, rounded up; pitch of query rows */
+    } tile;
+    /* Rows with keys of one table, of which `end` is the first after them, and all these keys. */
+    struct {
+        int64_t table;
+        int32_t end, lo, hi;
+    } run;
+    /* The values of each pair of keys of a sub-block, of the chunk, are a word. */
+    bool adjacent[ENGINE_GPU_ATTENTION_SUBS], all_adjacent;
+    /* Of each query row. */
+    float c[ENGINE_GPU_ATTENTION_ROWS][ENGINE_GPU_ATTENTION_SUBS],
+        scale[ENGINE_GPU_ATTENTION_ROWS][ENGINE_GPU_ATTENTION_SUBS];
+    /* Floats before its result, or before the sums of its first chunk; bytes before its table. */
+    int64_t to[ENGINE_GPU_ATTENTION_ROWS], table[ENGINE_GPU_ATTENTION_ROWS];
+    int32_t first[ENGINE_GPU_ATTENTION_ROWS],
+        end[ENGINE_GPU_ATTENTION_ROWS];                                   /* keys; end 0: none */
+    int32_t lo[ENGINE_GPU_ATTENTION_ROWS], hi[ENGINE_GPU_ATTENTION_ROWS]; /* keys of the run */
+    float query_scale[ENGINE_GPU_ATTENTION_ROWS], largest[ENGINE_GPU_ATTENTION_ROWS];
+    bool any[ENGINE_GPU_ATTENTION_ROWS], adds[ENGINE_GPU_ATTENTION_ROWS];
+    float m[ENGINE_GPU_ATTENTION_ROWS], l[ENGINE_GPU_ATTENTION_ROWS];
+    float before[ENGINE_GPU_ATTENTION_ROWS], now[ENGINE_GPU_ATTENTION_ROWS];
+    _Alignas(16) int8_t query[]; /* [high, low bytes][row][engine_gpu_attention_pitch] */
+};
+
+/* Bytes of a query row of d codes, padded to a multiple of 64: an odd number of 16, so that eight
+ * rows are in different banks. */
+static inline int64_t engine_gpu_attention_pitch(int64_t d)
+{
+    return (d + 63) / 64 * 64 + 16;
+}
+
+/* d: elements of a key. Scores that are not used as they are have space after the queries: of each
+ * sub-block [16 rows][32 keys]. */
+static inline uint32_t engine_gpu_attention_tile_bytes(int64_t d, bool direct)
+{
+    return (uint32_t)(sizeof(struct engine_gpu_attention_tile_memory) +
+                      2 * ENGINE_GPU_ATTENTION_ROWS * (size_t)engine_gpu_attention_pitch(d) +
+                      (direct ? 0 : ENGINE_GPU_ATTENTION_SUBS * 16 * 32 * sizeof(float)));
+}
+
+/* Tiles of a KV head with this number of query rows. */
+static inline int64_t engine_gpu_attention_tiles(int64_t rows)
+{
+    return (rows + ENGINE_GPU_ATTENTION_ROWS - 1) / ENGINE_GPU_ATTENTION_ROWS;
+}
 
 /* engine_gpu_choose_scores: the scores of an indexer, of the tokens from `first` on. Grid: x: the
  * parts of ENGINE_GPU_ATTENTION_THREADS positions of a table, y: tokens;
