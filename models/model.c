@@ -86,7 +86,7 @@ static struct model *open_model(const struct gguf_file *file, struct engine *eng
     m->params.plans_rows = engine->options.plan_only;
     m->params.plans_columns = engine->options.columns && engine->options.plan_only;
     if (ok && placement) place_layers(&m->params, placement);
-    if (!ok || !model_weights_bind(&m->weights, &m->params, file, err) ||
+    if (!ok || !model_weights_bind(&m->weights, &m->params, file, engine, err) ||
         !check_ids(&m->params, err)) {
         base_error_set_file(err, gguf_path(file));
         model_close(m);

@@ -3,6 +3,7 @@
 #include "engine/gpu/driver.h"
 #include "test/emulator.h"
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ enum {
     CODE_SIZE = 64,
     MAX_LAUNCHES = 4096,
     MAX_LARGE = 64,
+    MAX_LATER = 256,
     MAX_SHARED = 99 << 10
 };
 
@@ -117,7 +119,7 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
     return device == 7 ? SUCCESS : INVALID_DEVICE;
 }
 
-static void *current;
+static _Thread_local void *current;
 
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *all)
 {
@@ -151,11 +153,6 @@ int cuStreamDestroy_v2(void *stream)
     return release(stream);
 }
 
-int cuStreamSynchronize(void *stream)
-{
-    return strcmp(stream, "stream") == 0 ? SUCCESS : INVALID_VALUE;
-}
-
 /* ---- Memory ---- */
 
 int cuMemAlloc_v2(uint64_t *address, size_t size)
@@ -184,6 +181,54 @@ static void open_memory(bool access)
     mprotect(heap.base, bytes, access ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
+/* Page-locked memory. */
+static struct {
+    char *data;
+    size_t size;
+} locked;
+
+int cuMemHostAlloc(void **data, size_t size, unsigned flags)
+{
+    if (fake_cuda.fail_locked || locked.data) return OUT_OF_MEMORY;
+    *data = locked.data = malloc(size);
+    locked.size = size;
+    fake_cuda.live++;
+    fake_cuda.locked++;
+    return flags ? INVALID_VALUE : SUCCESS;
+}
+
+/* What a stream does later: here as late as possible, when something waits for it. */
+static struct {
+    int n;
+    struct later {
+        void *stream, *to;
+        const void *from; /* NULL: zeros */
+        size_t size;
+    } item[MAX_LATER];
+} later;
+
+/* Several threads copy at once. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Does what the stream, or with NULL any stream, has for later. */
+static void catch_up(const void *stream)
+{
+    int kept = 0;
+    if (later.n == 0) return;
+    open_memory(true);
+    for (int i = 0; i < later.n; i++) {
+        const struct later *l = &later.item[i];
+        if (stream && l->stream != stream)
+            later.item[kept++] = *l;
+        else if (l->from)
+            memcpy(l->to, l->from, l->size);
+        else
+            memset(l->to, 0, l->size);
+    }
+    open_memory(false);
+    later.n = kept;
+}
+
 /* Ends the process if a kernel has written past the end of a buffer. */
 static void check_end(const struct fake_buffer *b)
 {
@@ -199,6 +244,7 @@ static void check_end(const struct fake_buffer *b)
 
 int cuMemFree_v2(uint64_t address)
 {
+    catch_up(NULL);
     for (int i = 0; i < heap.n_buffers; i++) {
         if (!heap.buffer[i].size || (uintptr_t)heap.base + heap.buffer[i].at != address) continue;
         check_end(&heap.buffer[i]);
@@ -227,28 +273,61 @@ static bool is_memory(uint64_t address, size_t size)
     return false;
 }
 
+/* What copies have not read is lost. */
+int cuMemFreeHost(void *data)
+{
+    if (data != locked.data) return INVALID_VALUE;
+    locked.data = NULL;
+    int kept = 0;
+    for (int i = 0; i < later.n; i++)
+        if (!later.item[i].from) later.item[kept++] = later.item[i];
+    later.n = kept;
+    return release(data);
+}
+
+static int add_later(void *stream, void *to, const void *from, size_t size)
+{
+    if (later.n == MAX_LATER) catch_up(NULL);
+    later.item[later.n++] = (struct later){stream, to, from, size};
+    return SUCCESS;
+}
+
+int cuStreamSynchronize(void *stream)
+{
+    if (!current || strcmp(stream, "stream") != 0) return INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    catch_up(stream);
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
+}
+
 int cuMemsetD8Async(uint64_t to, unsigned char byte, size_t size, void *stream)
 {
     if (!is_memory(to, size)) return ILLEGAL_ADDRESS;
-    open_memory(true);
-    memset((void *)(uintptr_t)to, byte, size);
-    open_memory(false);
-    return cuStreamSynchronize(stream);
+    return byte ? INVALID_VALUE : add_later(stream, (void *)(uintptr_t)to, NULL, size);
 }
 
 static int copy(void *to, const void *from, size_t size, const void *on_device, void *stream)
 {
     if (++fake_cuda.copies == fake_cuda.fail_copy) return ILLEGAL_ADDRESS;
     if (!is_memory((uintptr_t)on_device, size)) return ILLEGAL_ADDRESS;
+    if (locked.data && (const char *)from >= locked.data &&
+        (const char *)from + size <= locked.data + locked.size)
+        return add_later(stream, to, from, size);
+    catch_up(stream);
     open_memory(true);
     memcpy(to, from, size);
     open_memory(false);
-    return cuStreamSynchronize(stream);
+    return SUCCESS;
 }
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *stream)
 {
-    return copy((void *)(uintptr_t)to, from, size, (void *)(uintptr_t)to, stream);
+    if (!current) return INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    const int result = copy((void *)(uintptr_t)to, from, size, (void *)(uintptr_t)to, stream);
+    pthread_mutex_unlock(&lock);
+    return result;
 }
 
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream)
@@ -407,6 +486,7 @@ int cuLaunchKernel(void *kernel, unsigned x, unsigned y, unsigned z, unsigned th
         shared > shared_of(kernel))
         return INVALID_VALUE;
     if (!collecting) {
+        catch_up(stream);
         open_memory(true);
         const int result = run_launch(&launch);
         open_memory(false);
@@ -471,6 +551,7 @@ int cuGraphLaunch(void *prepared, void *stream)
     const struct graph *graph = prepared;
     fake_cuda.graphs++;
     int result = SUCCESS;
+    catch_up(stream);
     open_memory(true);
     for (int i = 0; i < graph->n && result == SUCCESS; i++) result = run_launch(&graph->launch[i]);
     open_memory(false);

@@ -8,13 +8,16 @@
  * stderr. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct fake_cuda {
     uint64_t memory;                     /* bytes of all buffers, at most; at first 64 MiB */
     int major;                           /* compute capability; at first 8 */
     int links, launches, graphs, copies; /* so far; graphs: started */
+    int locked;                          /* allocations of page-locked memory so far */
     int live;                            /* buffers, streams, modules, links and contexts in use */
+    bool fail_locked;                    /* such memory cannot be had */
     int fail_launch, fail_copy; /* the launch or copy that fails, counted from 1; 0: none */
     uint64_t seed;              /* of the emulator */
 };

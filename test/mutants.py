@@ -124,6 +124,16 @@ of("engine/gpu/gpu_device.c", "test_gpu",
     "a failed start fails the run"),
    ("driver.memory_set(address, 0, size,", "driver.memory_set(address, 1, size,", "buffers read as zeros"),
    )
+of("engine/gpu/gpu_upload.c", "test_gpu",
+   ("if (!engine_gpu_wait(gpu, err)) return false;", "", "zeros are written before weights"),
+   ("if (!engine_gpu_check(d, d->stream_wait(own->stream[lane]),", "if (!engine_gpu_check(d, 0,",
+    "a buffer is read before it is filled again"),
+   ("for (int i = 0; i < LANES; i++)", "for (int i = 0; i < 0; i++)", "weights are complete before the buffers are freed"),
+   ("engine_gpu_check(d, d->context_set(l->gpu->context),", "engine_gpu_check(d, 0,", "each thread has the GPU as its own"),
+   ("while (u < l->end && part - first >= n_parts(u))", "while (u < l->end && part - first > n_parts(u))", "an upload ends where the next one begins"),
+   ("if (!gpu->failure.code) gpu->failure = l.loader[i].failure;", ";", "a failed copy is an error"),
+   ("for (int turn = 0; ok && !base_interrupted(); turn++) {", "for (int turn = 0; ok; turn++) {", "loading ends when it is interrupted"),
+   )
 of("engine/gpu/device/gpu_norm.c", "test_gpu",
    ("gpu_sync(); /* the row is written */", "", "a row is complete before it is converted"),
    )
