@@ -15,16 +15,22 @@ enum {
 
 /* ---- The device ---- */
 
-static bool read_layers(const char *text, struct cli_gpu *g, struct base_error *err)
+/* Reads the value at `offset` of the values, of option `name`. Other programs go on without a GPU.
+ */
+static bool read_layers(const struct cli_values *values, size_t offset, const char *name,
+                        struct cli_gpu_layers *out, struct base_error *err)
 {
+    const char *text = *(const char *const *)((const char *)values + offset);
+    const char *typed = cli_option_typed(values, offset);
     char *end;
-    *g = (struct cli_gpu){.n_layers = UINT32_MAX, .fits = cli_is_choice("auto", text)};
-    if (g->fits || cli_is_choice("all", text)) return true;
-    const unsigned long n = strtoul(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end)
-        return base_fail_at(err, BASE_USAGE, "--gpu", -1,
+    *out = (struct cli_gpu_layers){UINT32_MAX, !text || cli_is_choice("auto", text)};
+    if (out->fits || cli_is_choice("all", text)) return true;
+    const unsigned long n = cli_is_choice("off", text) ? 0 : strtoul(text, &end, 10);
+    if (!cli_is_choice("off", text) && (*text < '0' || *text > '9' || *end))
+        return base_fail_at(err, BASE_USAGE, name, -1,
                             "'%s' is no number of layers, nor all, auto or off", text);
-    g->n_layers = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+    out->n = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+    out->fits = typed && strcmp(typed, name) != 0;
     return true;
 }
 
@@ -36,7 +42,7 @@ static bool open_device(struct cli_gpu *g, const struct cli_values *values, stru
     struct stat st;
     if (values->plan) { /* a number of layers needs no GPU */
         struct base_error ignored = BASE_ERROR_INIT;
-        return engine_gpu_find(&o, &g->facts, g->fits ? err : &ignored) || !g->fits;
+        return engine_gpu_find(&o, &g->facts, g->wanted.fits ? err : &ignored) || !g->wanted.fits;
     }
     if (cli_user_path("XDG_CACHE_HOME", ".cache", "gpu", &cache) && !cache.failed &&
         cli_user_make_folder(cache.data, 0700) && stat(cache.data, &st) == 0 && cli_user_owns(&st))
@@ -48,9 +54,12 @@ static bool open_device(struct cli_gpu *g, const struct cli_values *values, stru
 bool cli_gpu_open(struct cli_values *values, struct base_error *err)
 {
     struct base_error why = BASE_ERROR_INIT;
-    struct cli_gpu g;
+    struct cli_gpu g = {0};
+    if (!read_layers(values, offsetof(struct cli_values, gpu_draft), "--gpu-draft", &g.draft, err))
+        return false;
     if (!values->gpu || cli_is_choice("off|0", values->gpu)) return true;
-    if (!read_layers(values->gpu, &g, err)) return false;
+    if (!read_layers(values, offsetof(struct cli_values, gpu), "--gpu", &g.wanted, err))
+        return false;
     const char *other = values->blas                                              ? "--blas"
                         : values->sparse && !cli_is_choice("off", values->sparse) ? "--sparse"
                         : values->profile                                         ? "--profile"
@@ -58,12 +67,9 @@ bool cli_gpu_open(struct cli_values *values, struct base_error *err)
                                                                                   : NULL;
     if (other)
         return base_fail_at(err, BASE_USAGE, "--gpu", -1, "%s is for the processor alone", other);
-    /* Other programs go on without a GPU. */
-    const char *typed = cli_option_typed(values, offsetof(struct cli_values, gpu));
-    g.fits |= typed && strcmp(typed, "--gpu") != 0;
     if (!open_device(&g, values, &why)) {
         engine_gpu_close(g.gpu);
-        if (!g.fits) return base_fail_at(err, why.code, "--gpu", -1, "%s", why.text);
+        if (!g.wanted.fits) return base_fail_at(err, why.code, "--gpu", -1, "%s", why.text);
         cli_note("no GPU, so the processor computes: %s", why.text);
         return true;
     }
@@ -98,12 +104,23 @@ bool cli_gpu_join(struct cli_model *m, const struct cli_values *values, struct b
                                                   model_facts(m->model)->n_layer, err))
         return false;
     if (!g) return true;
+    m->gpu.wanted = g->wanted;
     m->gpu.at.experts_here = values->cpu_moe;
     m->gpu.given_share = (double)values->hot_share;
     m->gpu.at.place = values->plan
                           ? engine_add_place(m->engine, &engine_backend_gpu_plan, &m->gpu.plan, err)
                           : engine_add_place(m->engine, &engine_backend_gpu, g->gpu, err);
     return m->gpu.at.place != NULL;
+}
+
+void cli_gpu_join_draft(struct cli_model *draft, const struct cli_model *model)
+{
+    const struct cli_model_gpu *g = &model->gpu;
+    if (!g->device || g->device->draft.n == 0) return;
+    draft->gpu.device = g->device;
+    draft->gpu.wanted = g->device->draft;
+    draft->gpu.at.place = g->at.place;
+    draft->gpu.room = g->room > g->taken ? g->room - g->taken : 0;
 }
 
 struct measurement {
@@ -152,17 +169,19 @@ static bool measure(const struct measurement *of, uint32_t n, uint64_t *bytes,
     return ok;
 }
 
-/* Reduces *n to the number of layers whose bytes fit. */
-static bool fit(const struct measurement *of, uint64_t room, uint32_t *n, struct base_error *err)
+/* Reduces *n to the number of layers whose bytes fit in m->gpu.room. */
+static bool fit(const struct measurement *of, uint32_t *n, struct base_error *err)
 {
+    struct cli_model_gpu *g = &of->m->gpu;
     uint32_t least = 0, most = *n;
     for (uint32_t k = most; least < most; k = least + (most - least + 1) / 2) {
         uint64_t bytes;
         choose_rows(of->m, k, 0);
         if (!measure(of, k, &bytes, err)) return false;
-        if (bytes <= room)
+        if (bytes <= g->room) {
             least = k;
-        else
+            g->taken = bytes;
+        } else
             most = k - 1;
     }
     *n = least;
@@ -180,14 +199,15 @@ static bool fit_rows(const struct measurement *of, uint64_t room, uint32_t n,
         uint64_t bytes;
         choose_rows(of->m, n, (double)k / SHARES);
         if (!measure(of, n, &bytes, err)) return false;
-        if (bytes <= room)
+        if (bytes <= room) {
             least = k;
-        else
+            g->taken = bytes;
+        } else
             most = k - 1;
     }
     g->share = g->given_share > 0 ? g->given_share : (double)least / SHARES;
     choose_rows(of->m, n, g->share);
-    return true;
+    return g->given_share == 0 || measure(of, n, &g->taken, err);
 }
 
 static bool choose(struct cli_model *m, const struct model_session_options *options, bool drafts,
@@ -196,16 +216,16 @@ static bool choose(struct cli_model *m, const struct model_session_options *opti
     const struct measurement of = {m, options, drafts};
     const struct cli_gpu *g = m->gpu.device;
     struct engine_gpu_facts facts = g->facts;
-    uint64_t bytes;
     const uint32_t all = model_facts(m->model)->n_layer + model_facts(m->model)->has_mtp;
-    *n = g->n_layers < all ? g->n_layers : all;
+    const struct cli_gpu_layers *wanted = &m->gpu.wanted;
+    *n = wanted->n < all ? wanted->n : all;
     if (m->gpu.counts.n && model_adapter_count(m->model))
         return base_fail(err, BASE_USAGE, "--cpu-cold divides matrices, so adapters cannot act");
     if (g->gpu && m->gpu.at.n_layers == 0 && !engine_gpu_read_facts(g->gpu, &facts, err))
         return false;
-    if (m->gpu.at.n_layers == 0) m->gpu.room = facts.free - facts.free / SPARE;
+    if (m->gpu.at.n_layers == 0 && !m->drafts) m->gpu.room = facts.free - facts.free / SPARE;
     choose_rows(m, *n, 0);
-    if (!(g->fits ? fit(&of, m->gpu.room, n, err) : measure(&of, *n, &bytes, err))) return false;
+    if (!(wanted->fits ? fit(&of, n, err) : measure(&of, *n, &m->gpu.taken, err))) return false;
     /* Without a GPU (--plan) all rows fit. */
     return m->gpu.counts.n == 0 || fit_rows(&of, facts.free ? m->gpu.room : UINT64_MAX, *n, err);
 }
@@ -219,9 +239,11 @@ bool cli_gpu_place(struct cli_model *m, const struct model_session_options *opti
     uint32_t n;
     if (!m->gpu.device) return true;
     if (!choose(m, options, drafts, &n, &why)) {
-        if (why.code != BASE_USAGE || !m->gpu.device->fits)
-            return base_fail_at(err, why.code, "--gpu", -1, "%s", why.text);
-        cli_note("no layer is on the GPU: %s", why.text);
+        if (why.code != BASE_USAGE || !m->gpu.wanted.fits)
+            return base_fail_at(err, why.code, m->drafts ? "--gpu-draft" : "--gpu", -1, "%s",
+                                why.text);
+        cli_note("no layer %sis on the GPU: %s", m->drafts ? "of the draft model " : "", why.text);
+        m->gpu.taken = 0;
         n = 0;
     }
     if (n == at->n_layers && share == m->gpu.share) return true;
@@ -255,6 +277,6 @@ void cli_gpu_note(const struct cli_model *m)
     if (m->gpu.counts.n)
         snprintf(hot, sizeof hot, ", %.0f %% of the rows of their networks", 100 * m->gpu.share);
     if (m->gpu.device)
-        cli_note("%s: %u of %u layers%s", m->gpu.device->facts.name, cli_gpu_layers(m),
-                 model_facts(m->model)->n_layer, hot);
+        cli_note("%s: %u of %u layers%s%s", m->gpu.device->facts.name, cli_gpu_layers(m),
+                 model_facts(m->model)->n_layer, m->drafts ? " of the draft model" : "", hot);
 }

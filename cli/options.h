@@ -55,7 +55,7 @@ struct cli_values {
     struct base_texts tensor_type, override_kv, continuation, set, delete, rename, texts, combine,
         models, control_vector;
     int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride;
-    const char *gpu;
+    const char *gpu, *gpu_draft;
     bool cpu_moe, activations;
     const char *cpu_cold;
     float hot_share;

@@ -618,6 +618,8 @@ const struct cli_option cli_option_table[] = {
      .at = AT(hot_share)},
     {.name = "gpu-device", .kind = CLI_INTEGER, .commands = ADAPTING, .group = CLI_GROUP_ENGINE, .value = "I",
      .standard = "0", .low = 0, .high = 1024, .needs = "gpu", .help = "the GPU, counted from 0", .at = AT(gpu_device)},
+    {.name = "gpu-draft", .kind = CLI_TEXT, .commands = RUN | CHAT, .group = CLI_GROUP_ENGINE, .value = "N|all|auto",
+     .help = "with --gpu: layers of --draft FILE there; or off", .at = AT(gpu_draft)},
     {.name = "sparse", .kind = CLI_CHOICE, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .value = "[predict]", .bare = "on", .choices = "on|off|predict",
      .help = "copy ffn_down to skip zeros of ReLU; predict: approximate",

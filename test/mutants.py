@@ -262,10 +262,13 @@ of("engine/simplify.c", "test_gate",
 
 # ---- Layers on a GPU ----
 of("cli/gpu_layers.c", "t_gpu.sh",
-   ("*n = g->n_layers < all ? g->n_layers : all;", "*n = all;", "a number of layers is at most that number"),
+   ("*n = wanted->n < all ? wanted->n : all;", "*n = all;", "a number of layers is at most that number"),
    ("if (!measure(of, k, &bytes, err)) return false;", "if (!measure(of, k, &bytes, err)) return false; if (k == *n) bytes = 0;", "layers that do not fit remain on the processor"),
    ("for (uint32_t k = most; least < most; k = least + (most - least + 1) / 2) {", "for (uint32_t k = most; least < most; k = most = least) {", "as many layers as fit are on the GPU"),
-   ("g.fits |= typed && strcmp(typed, \"--gpu\") != 0;", "(void)typed;", "-ngl works without a GPU"),
+   ("out->fits = typed && strcmp(typed, name) != 0;", "out->fits = !typed;", "-ngl works without a GPU"),
+   ("draft->gpu.room = g->room > g->taken ? g->room - g->taken : 0;", "draft->gpu.room = g->room;",
+    "a draft model gets what the model leaves"),
+   ("draft->gpu.wanted = g->device->draft;", "draft->gpu.wanted = g->wanted;", "layers of a draft model have an option"),
    )
 of("models/session.c", "t_gpu.sh",
    ("for (int i = 1; i < KEPT_GRAPHS; i++) model_graph_free(&s->body[i]);", "",

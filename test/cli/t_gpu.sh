@@ -216,7 +216,26 @@ begin drafts_and_stored_prompts_work
 arguments="run $m -p abcabcabc -n 8 --temp 0 --draft ngram"
 same --gpu all
 arguments="run $m -p abcdefgh -n 4 --temp 0 --draft $work/m.gguf"
-same --gpu 2
+for words in '--gpu 2' '--gpu all --gpu-draft off' '--gpu all --gpu-draft all' '--gpu 1 --gpu-draft 3' '-ngl 99 -ngld 99'; do
+    same $words -v
+    case $words in
+    *off) n= ;; *3) n=3 ;; *) n=4 ;;
+    esac
+    [ "$(sed -n 's/^infer: emulated GPU: \([0-9]*\) of 4 layers of the draft model$/\1/p' "$work/err")" = "$n" ] || bad "$words: $(cat "$work/err")"
+done
+most=4 seen=
+for memory in 8000000 4000000 3400000 3200000 3000000 2800000 2600000 2400000 1700000; do # what the model leaves
+    same --gpu auto -v
+    err_like '^infer: emulated GPU: 4 of 4 layers$'
+    n=$(sed -n 's/^infer: emulated GPU: \([0-4]\) of 4 layers of the draft model$/\1/p' "$work/err")
+    [ "${n:-9}" -le "$most" ] || bad "$n layers in $memory bytes, $most in more"
+    most=$n seen="$seen $n"
+done
+memory=
+case $seen in ' 4 '*[123]*' 0') ;; *) bad "$seen layers of the draft model in less and less memory" ;; esac
+gpu $arguments --gpu all --gpu-draft x
+status 2
+err_line "^infer: --gpu-draft: 'x' is no number of layers"
 arguments="run $m -p abcdefghijklmnopqrstuvwxyz0123456789abcdef -n 2 --temp 0 --cache $work/prompts"
 same --gpu all # reads what the processor has stored
 gpu $arguments --gpu all --json
