@@ -29,8 +29,7 @@ struct base_arena {
     uint64_t used;
 };
 
-/* Large memory of calloc is new pages of the system, of which those that nobody uses cost nothing.
- */
+/* Large memory of calloc is new pages of the system, which are zeros without being written. */
 struct base_arena *base_arena_new(uint64_t size, struct base_error *err)
 {
     struct base_arena *arena = calloc(1, sizeof *arena);

@@ -8,8 +8,12 @@
 #include "cli/load.h"
 
 struct cli_gpu {
-    struct engine_gpu *gpu;              /* NULL with --plan */
-    struct engine_gpu_facts facts;       /* zeros: not known (--plan) */
+    int n; /* of --gpu-device, in its order */
+    struct cli_gpu_card {
+        struct engine_gpu *gpu;        /* NULL with --plan */
+        struct engine_gpu_facts facts; /* zeros: not known (--plan) */
+    } card[CLI_GPUS_MAX];
+    char name[256];                      /* of all */
     struct cli_gpu_layers wanted, draft; /* --gpu, --gpu-draft */
 };
 
