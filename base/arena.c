@@ -2,7 +2,6 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include <stdlib.h>
-#include <string.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define ARENA_ASAN 1
@@ -24,21 +23,24 @@ enum { RED_ZONE = 0 };
 enum { BASE_ALIGN = 4096 }; /* the largest alignment of a piece */
 
 struct base_arena {
-    char *memory;
+    void *allocated;
+    char *memory; /* within it, aligned */
     uint64_t size;
     uint64_t used;
 };
 
+/* Large memory of calloc is new pages of the system, which are zeros without being written. */
 struct base_arena *base_arena_new(uint64_t size, struct base_error *err)
 {
     struct base_arena *arena = calloc(1, sizeof *arena);
     uint64_t bytes;
-    if (!arena || !base_align_up(size ? size : 1, BASE_ALIGN, &bytes)) goto fail;
-    arena->memory = aligned_alloc(BASE_ALIGN, bytes);
-    if (!arena->memory) goto fail;
-    memset(arena->memory, 0, bytes);
+    if (!arena || !base_add(size, BASE_ALIGN, &bytes)) goto fail;
+    arena->allocated = calloc(1, bytes);
+    if (!arena->allocated) goto fail;
+    arena->memory = arena->allocated;
+    arena->memory += -(uintptr_t)arena->memory % BASE_ALIGN;
     arena->size = size;
-    ASAN_POISON_MEMORY_REGION(arena->memory, bytes);
+    ASAN_POISON_MEMORY_REGION(arena->memory, size);
     return arena;
 
 fail:
@@ -51,7 +53,7 @@ void base_arena_free(struct base_arena *arena)
 {
     if (!arena) return;
     if (arena->memory) ASAN_UNPOISON_MEMORY_REGION(arena->memory, arena->size);
-    free(arena->memory);
+    free(arena->allocated);
     free(arena);
 }
 

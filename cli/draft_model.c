@@ -1,5 +1,6 @@
 /* cli/draft_model.c: --draft. See cli/draft_model.h. */
 #include "cli/draft_model.h"
+#include "cli/gpu_layers.h"
 #include "cli/system.h"
 
 /* Returns the text of a token; empty if it is unused, or only a row of the model's matrices. */
@@ -36,9 +37,11 @@ static bool open_model(struct cli_draft *d, const struct cli_values *values,
                        const struct cli_model *model, struct base_error *err)
 {
     d->model.drafts = true;
+    d->model.engine = model->engine;
+    cli_gpu_join_draft(&d->model, model);
     if (!cli_model_open_file(&d->model, values, err) || !cli_model_open_tokenizer(&d->model, err))
         return false;
-    d->model.model = model_open(d->model.file, model->engine, NULL, err);
+    d->model.model = model_open(d->model.file, d->model.engine, NULL, err);
     if (!d->model.model) base_error_set_file(err, gguf_path(d->model.file));
     return d->model.model &&
            check_vocabulary(&d->model, model_facts(d->model.model)->n_vocab, model, err) &&
@@ -77,6 +80,7 @@ bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,
                                              .drafter = can_draft ? model->session : NULL,
                                              .always = source == CLI_DRAFT_NGRAM ||
                                                        source == CLI_DRAFT_MTP};
+    if (values->verbose) cli_gpu_note(&d->model);
     d->draft = generate_draft_new(&o, err);
     return d->draft != NULL;
 }
@@ -84,6 +88,7 @@ bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,
 void cli_draft_close(struct cli_draft *d)
 {
     generate_draft_free(d->draft);
+    d->model.engine = NULL; /* it is the model's */
     cli_model_close(&d->model);
     d->draft = NULL;
 }

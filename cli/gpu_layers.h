@@ -8,10 +8,13 @@
 #include "cli/load.h"
 
 struct cli_gpu {
-    struct engine_gpu *gpu;        /* NULL with --plan */
-    struct engine_gpu_facts facts; /* zeros: not known (--plan) */
-    uint32_t n_layers;             /* of the option, at most; UINT32_MAX: all */
-    bool fits;                     /* fewer if memory is short; none if the GPU lacks an op */
+    int n; /* of --gpu-device, in its order */
+    struct cli_gpu_card {
+        struct engine_gpu *gpu;        /* NULL with --plan */
+        struct engine_gpu_facts facts; /* zeros: not known (--plan) */
+    } card[CLI_GPUS_MAX];
+    char name[256];                      /* of all */
+    struct cli_gpu_layers wanted, draft; /* --gpu, --gpu-draft */
 };
 
 /* Opens the GPU of --gpu as values->device, which the caller closes; NULL: none. With `auto`, and
@@ -25,6 +28,10 @@ unsigned cli_gpu_allows(const struct cli_values *values);
 
 /* Adds the GPU to the engine of an open model, and reads the counts of --cpu-cold. */
 bool cli_gpu_join(struct cli_model *m, const struct cli_values *values, struct base_error *err);
+
+/* Lets layers of a draft model, on the same engine, be where those of `model`, whose session is
+ * open, leave memory. */
+void cli_gpu_join_draft(struct cli_model *draft, const struct cli_model *model);
 
 /* Chooses the layers for sessions of `options`, `drafts` with draft tokens, and opens the model
  * again if they differ from those that it has there. The model must have no session. */

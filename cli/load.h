@@ -12,12 +12,22 @@
 #include "models/model.h"
 #include "text/tokenizer/tokenizer.h"
 
-/* The part of a model that is on a GPU (cli/gpu_layers.h). */
+enum { CLI_GPUS_MAX = ENGINE_PLACES_MAX - 1 };
+
+/* Layers that an option puts on GPUs. */
+struct cli_gpu_layers {
+    uint32_t n; /* at most; UINT32_MAX: all */
+    bool fits;  /* fewer if memory is short; none if the GPU lacks an op */
+};
+
+/* The part of a model that is on GPUs (cli/gpu_layers.h). */
 struct cli_model_gpu {
     const struct cli_gpu *device; /* NULL: the engine has no GPU */
+    struct cli_gpu_layers wanted;
     struct model_placement at;
-    struct engine_gpu_plan plan;   /* with --plan: the bytes there */
-    uint64_t room;                 /* bytes that were free before its first layers */
+    struct engine_gpu_plan plan[CLI_GPUS_MAX]; /* with --plan: the bytes of each */
+    /* Bytes that were free on each before its first layers, and what these and sessions need. */
+    uint64_t room[CLI_GPUS_MAX], taken[CLI_GPUS_MAX];
     struct cli_activations counts; /* of --cpu-cold; n 0: none */
     double share, given_share;     /* of its layers' rows that are hot; --hot-share, 0: not given */
 };

@@ -55,12 +55,12 @@ struct cli_values {
     struct base_texts tensor_type, override_kv, continuation, set, delete, rename, texts, combine,
         models, control_vector;
     int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride;
-    const char *gpu;
+    const char *gpu, *gpu_draft;
     bool cpu_moe, activations;
     const char *cpu_cold;
     float hot_share;
     struct cli_gpu *device; /* of --gpu (cli/gpu_layers.h); NULL: none */
-    int64_t gpu_device;
+    const char *gpu_device;
     int64_t cache_size, older, connections, retries, timeout;
     int64_t repetitions, n_slots, yarn_orig_ctx, max_tensors;
     float rope_scale, rope_freq_base, rope_freq_scale, target_bpw;

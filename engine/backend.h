@@ -26,6 +26,9 @@ struct engine_backend {
     /* See engine_place_write and engine_place_read; NULL for place 0. */
     void (*write)(const struct engine_place *place, char *to, const void *from, uint64_t size);
     void (*read)(const struct engine_place *place, void *to, const char *from, uint64_t size);
+    /* See engine_place_upload; NULL: by write. */
+    bool (*upload)(struct engine *e, const struct engine_place *place,
+                   const struct engine_upload *uploads, size_t n, struct base_error *err);
 
     /* The device's row of the node's op, which it keeps in a step; NULL: it cannot run the op. */
     const void *(*row)(const struct engine_tensor *node);

@@ -1,5 +1,6 @@
 /* engine/place.c: memory of places, through their devices. See engine/place.h. */
 #include "engine/place.h"
+#include "base/interrupt.h"
 #include "engine/backend.h"
 #include <string.h>
 
@@ -30,4 +31,14 @@ void engine_place_read(const struct engine_place *place, void *to, const char *f
         memcpy(to, from, size);
     else
         place->backend->read(place, to, from, size);
+}
+
+bool engine_place_upload(struct engine *e, const struct engine_place *place,
+                         const struct engine_upload *uploads, size_t n, struct base_error *err)
+{
+    if (place->index > 0 && place->backend->upload)
+        return place->backend->upload(e, place, uploads, n, err);
+    for (size_t i = 0; i < n && base_goes_on(err); i++)
+        engine_place_write(place, uploads[i].to, uploads[i].from, uploads[i].size);
+    return base_goes_on(err);
 }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct engine;
@@ -47,3 +48,15 @@ void engine_buffer_free(struct engine_buffer *buffer); /* the buffer may be empt
 void engine_place_write(const struct engine_place *place, char *to, const void *from,
                         uint64_t size);
 void engine_place_read(const struct engine_place *place, void *to, const char *from, uint64_t size);
+
+/* A copy from this machine's memory to a place's. */
+struct engine_upload {
+    char *to;
+    const char *from;
+    uint64_t size;
+};
+
+/* Makes n copies, as engine_place_write does; a device may make them by the threads of the engine.
+ * Fails with an error of the device, or BASE_INTERRUPTED; then some are not made. */
+bool engine_place_upload(struct engine *e, const struct engine_place *place,
+                         const struct engine_upload *uploads, size_t n, struct base_error *err);

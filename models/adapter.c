@@ -382,7 +382,7 @@ bool model_adapters_check(const struct model_adapter_set *set, struct base_error
 void model_adapters_free(struct model_adapter_set *set)
 {
     for (uint32_t i = 0; i < set->count; i++) free_adapter(&set->item[i]);
-    engine_buffer_free(&set->placed);
+    for (int i = 0; i < ENGINE_PLACES_MAX; i++) engine_buffer_free(&set->placed[i]);
     free(set->directions);
     free(set->direction);
     *set = (struct model_adapter_set){0};
@@ -450,7 +450,7 @@ static bool steer(struct model *m, const struct gguf_file *file, float strength,
     return found > 0 || base_fail(err, BASE_MODEL, "the file has no control vector");
 }
 
-/* Copies the directions of layers in another place (of which there is one) to it. */
+/* Copies the directions of layers in other places to these. */
 static bool upload_directions(struct model *m, struct base_error *err)
 {
     struct model_adapter_set *set = &m->adapters;
@@ -459,11 +459,12 @@ static bool upload_directions(struct model *m, struct base_error *err)
         const struct engine_place *place = m->params.layer[i].place;
         struct engine_tensor *t = &set->direction[i];
         if (!place || place->index == 0 || !t->data) continue;
-        if (!set->placed.base && !engine_buffer_new(place, ENGINE_BUFFER_WEIGHTS,
-                                                    row * m->params.n_layer, &set->placed, err))
+        struct engine_buffer *placed = &set->placed[place->index];
+        if (!placed->base &&
+            !engine_buffer_new(place, ENGINE_BUFFER_WEIGHTS, row * m->params.n_layer, placed, err))
             return false;
         t->place = place;
-        t->data = set->placed.base + i * row;
+        t->data = placed->base + i * row;
         engine_place_write(place, t->data, set->directions + (size_t)i * m->params.n_embd, row);
     }
     return true;

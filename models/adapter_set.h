@@ -30,7 +30,7 @@ struct model_adapter_set {
     uint32_t count;
     float *directions;               /* [n_layer][E], owned; NULL: no control vector */
     struct engine_tensor *direction; /* [n_layer], owned; without data: none for this layer */
-    struct engine_buffer placed;     /* those of layers in another place */
+    struct engine_buffer placed[ENGINE_PLACES_MAX]; /* those of layers in other places */
 };
 
 /* Returns what adapter i has for a tensor or for the tensor that it is a view of; NULL: nothing. */

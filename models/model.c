@@ -47,12 +47,19 @@ static void place_layers(struct model_params *p, const struct model_placement *p
 {
     const uint32_t n = p->n_layer + (p->n_mtp > 0);
     const uint32_t first = placement->n_layers < n ? n - placement->n_layers : 0;
-    for (uint32_t i = first; i < n; i++) {
+    const struct engine_place *place = placement->place;
+    double all = 0, end = placement->share[0]; /* of this place's share */
+    for (int i = 0; i < placement->n_places; i++) all += placement->share[i];
+    for (uint32_t i = first, at = 0; i < n; i++) {
         const bool cut = placement->hot && i < p->n_layer && placement->hot[i].n > 0;
-        p->layer[i].place = placement->place;
+        while ((int)at + 1 < placement->n_places && (i - first + 0.5) / (n - first) * all > end) {
+            end += placement->share[++at];
+            place++;
+        }
+        p->layer[i].place = place;
         p->layer[i].hot = cut ? &placement->hot[i] : NULL;
     }
-    if (placement->output) p->ends.place = placement->place;
+    if (placement->output) p->ends.place = place;
     p->experts_here = placement->experts_here;
 }
 
@@ -86,7 +93,7 @@ static struct model *open_model(const struct gguf_file *file, struct engine *eng
     m->params.plans_rows = engine->options.plan_only;
     m->params.plans_columns = engine->options.columns && engine->options.plan_only;
     if (ok && placement) place_layers(&m->params, placement);
-    if (!ok || !model_weights_bind(&m->weights, &m->params, file, err) ||
+    if (!ok || !model_weights_bind(&m->weights, &m->params, file, engine, err) ||
         !check_ids(&m->params, err)) {
         base_error_set_file(err, gguf_path(file));
         model_close(m);
@@ -120,6 +127,14 @@ void model_close(struct model *m)
 const struct model_facts *model_facts(const struct model *m)
 {
     return &m->facts;
+}
+
+uint32_t model_layers_in(const struct model *m, const struct engine_place *place)
+{
+    const struct model_params *p = &m->params;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_layer + (p->n_mtp > 0); i++) n += p->layer[i].place == place;
+    return n;
 }
 
 int32_t model_start_id(const struct gguf_file *file)

@@ -62,6 +62,11 @@ struct model_placement {
     const struct engine_place *place;
     uint32_t n_layers;
     bool output;
+    /* The first of several places, which follow each other in the engine and divide the layers in
+     * the order of the file: the shares of each, in any unit. The output is where the last layer
+     * is. n_places 0: one place. */
+    int n_places;
+    double share[ENGINE_PLACES_MAX];
     bool experts_here; /* the experts of the layers are in place 0 nevertheless */
     /* [layers of the model], which must outlive it: the rest of the rows of feed-forward networks
      * is in place 0 nevertheless; NULL: none. */
@@ -96,6 +101,8 @@ bool model_drafter_fits(const struct model *drafter, const struct model *m, stru
  * calls it. */
 bool model_kind_check(const struct gguf_file *file, struct base_error *err);
 const struct model_facts *model_facts(const struct model *m);
+/* Returns how many layers are in a place, an MTP layer too. */
+uint32_t model_layers_in(const struct model *m, const struct engine_place *place);
 /* Returns facts.start_id of the model in a file that is not open as a model; -1 too if the file is
  * no model. */
 int32_t model_start_id(const struct gguf_file *file);

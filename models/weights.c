@@ -707,43 +707,37 @@ static bool upload_rows(const struct model_weights *w, uint32_t i, const struct 
 }
 
 /* Copies the weights of one place that is not this machine's memory into a buffer of the place. */
-static bool upload_to(struct model_weights *w, const struct engine_place *place,
-                      struct base_error *err)
+static bool upload(struct model_weights *w, struct engine *e, const struct engine_place *place,
+                   struct base_error *err)
 {
     struct engine_buffer *buffer = &w->buffers[place->index];
-    uint64_t total = 0, bytes;
+    uint64_t total = 0, n = 0, bytes;
     for (uint32_t i = 0; i < w->n_tensors; i++)
         if (w->place[i] == place &&
             (!base_align_up((uint64_t)engine_tensor_bytes(&w->tensors[i]), COPY_ALIGN, &bytes) ||
              !base_add(total, bytes, &total)))
             return base_fail(err, BASE_NO_MEMORY, "the weights of a place are too large");
+    if (total == 0) return true;
     if (!engine_buffer_new(place, ENGINE_BUFFER_WEIGHTS, total, buffer, err)) return false;
+    struct engine_upload *uploads = calloc(w->n_tensors, sizeof *uploads);
+    bool ok = uploads || base_fail(err, BASE_NO_MEMORY, "no memory to copy weights");
     char *at = buffer->base;
-    for (uint32_t i = 0; i < w->n_tensors; i++) {
+    for (uint32_t i = 0; ok && i < w->n_tensors; i++) {
         struct engine_tensor *t = &w->tensors[i];
         if (w->place[i] != place) continue;
         bytes = (uint64_t)engine_tensor_bytes(t);
         w->placed_bytes += bytes;
         if (!w->rows[i])
-            engine_place_write(place, at, t->data, bytes);
-        else if (!w->plans_rows && !upload_rows(w, i, place, at, err))
-            return false;
+            uploads[n++] = (struct engine_upload){at, t->data, bytes};
+        else
+            ok = w->plans_rows || upload_rows(w, i, place, at, err);
         t->data = at;
         t->place = place;
         at += (bytes + COPY_ALIGN - 1) / COPY_ALIGN * COPY_ALIGN;
     }
-    return true;
-}
-
-static bool upload(struct model_weights *w, struct base_error *err)
-{
-    for (uint32_t i = 0; i < w->n_tensors; i++) {
-        const struct engine_place *place = w->place[i];
-        if (place && place->index > 0 && !w->buffers[place->index].base &&
-            !upload_to(w, place, err))
-            return false;
-    }
-    return true;
+    ok = ok && engine_place_upload(e, place, uploads, n, err);
+    free(uploads);
+    return ok;
 }
 
 /* Returns the tensor that the embeddings and the output share, in a place. */
@@ -759,7 +753,7 @@ static struct engine_tensor *share(struct model_weights *w, const struct engine_
 }
 
 bool model_weights_bind(struct model_weights *w, struct model_params *p,
-                        const struct gguf_file *file, struct base_error *err)
+                        const struct gguf_file *file, struct engine *e, struct base_error *err)
 {
     const size_t n = gguf_tensor_count(file);
     struct binder b = {w, p, file, calloc(n, sizeof *b.used), err, NULL};
@@ -780,7 +774,7 @@ bool model_weights_bind(struct model_weights *w, struct model_params *p,
     if (ties && !p->ends.output.weight)
         p->ends.output.weight = share(w, p->ends.token_embd, p->ends.place);
     if (shares && !p->ends.token_embd) p->ends.token_embd = share(w, p->ends.output.weight, NULL);
-    done = done && upload(w, err);
+    for (int i = 1; done && i < e->n_places; i++) done = upload(w, e, &e->place[i], err);
     free(b.used);
     if (!done) model_weights_free(w);
     return done;

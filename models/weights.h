@@ -27,7 +27,7 @@ struct model_weights {
  * which names the tensor, if one is missing, has the wrong shape or a type without arithmetic. A
  * tensor that no row names is an error too, because the result would be wrong without it, unless it
  * is not part of the text model (images, audio, drafts, heads for other uses). After a failure *w
- * is empty. */
+ * is empty. Weights of other places are copied there, by the engine's threads. */
 bool model_weights_bind(struct model_weights *w, struct model_params *p,
-                        const struct gguf_file *file, struct base_error *err);
+                        const struct gguf_file *file, struct engine *e, struct base_error *err);
 void model_weights_free(struct model_weights *w);

@@ -3,6 +3,7 @@
 #include "engine/gpu/driver.h"
 #include "test/emulator.h"
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,29 +29,47 @@ enum {
     CODE_SIZE = 64,
     MAX_LAUNCHES = 4096,
     MAX_LARGE = 64,
+    MAX_LATER = 256,
+    MAX_DEVICES = 4,
     MAX_SHARED = 99 << 10
 };
 
-struct fake_cuda fake_cuda = {.memory = 64 << 20, .major = 8, .seed = 1};
+struct fake_cuda fake_cuda = {.devices = 1, .memory = 64 << 20, .major = 8, .seed = 1};
 
-/* All memory is one mapping, so that one call makes it accessible; buffers follow each other, and
- * it is empty again when all are free. */
-static struct {
+/* All memory of a device is one mapping, so that one call makes it accessible; buffers follow each
+ * other, and it is empty again when all are free. */
+static struct heap {
     char *base;
     size_t used, live; /* bytes with those that are free again; bytes of buffers */
     int n_buffers, n_free;
     struct fake_buffer {
         size_t at, size; /* size 0: it is free */
     } buffer[MAX_BUFFERS];
-} heap;
+} heaps[MAX_DEVICES];
 
 #define FAKE(name, symbol, parameters) int symbol parameters;
 ENGINE_GPU_FUNCTIONS(FAKE)
 
-static void *handle(const char *kind)
+/* The context of the calling thread: "context" and the number of its device. */
+static _Thread_local const char *current;
+
+static int number(const void *handle)
 {
+    const char *text = handle;
+    return text ? text[strlen(text) - 1] - '0' : 0;
+}
+
+static struct heap *here(void)
+{
+    return &heaps[number(current)];
+}
+
+static void *handle(const char *kind, int device)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%s%d", kind, device);
     fake_cuda.live++;
-    return strdup(kind);
+    return strdup(text);
 }
 
 static int release(void *handle_)
@@ -66,8 +85,9 @@ static bool is_logging; /* name, blocks and threads of started kernels, to stder
 
 int cuInit(unsigned flags)
 {
-    const char *memory = getenv("FAKE_CUDA_MEMORY");
+    const char *memory = getenv("FAKE_CUDA_MEMORY"), *devices = getenv("FAKE_CUDA_DEVICES");
     is_logging = getenv("FAKE_CUDA_LOG");
+    if (devices) fake_cuda.devices = atoi(devices);
     if (memory) fake_cuda.memory = strtoull(memory, NULL, 10);
     return flags ? INVALID_VALUE : SUCCESS;
 }
@@ -86,14 +106,14 @@ int cuGetErrorName(int result, const char **name)
 
 int cuDeviceGet(int *device, int index)
 {
-    *device = 7;
-    return index == 0 ? SUCCESS : INVALID_DEVICE;
+    *device = 7 + index;
+    return index < fake_cuda.devices ? SUCCESS : INVALID_DEVICE;
 }
 
 int cuDeviceGetName(char *name, int size, int device)
 {
     snprintf(name, (size_t)size, "emulated GPU");
-    return device == 7 ? SUCCESS : INVALID_DEVICE;
+    return device >= 7 ? SUCCESS : INVALID_DEVICE;
 }
 
 int cuDeviceGetAttribute(int *value, int attribute, int device)
@@ -102,34 +122,33 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
              : attribute == ENGINE_GPU_ATTRIBUTE_UNITS ? 1
              : attribute == ENGINE_GPU_ATTRIBUTE_CACHE ? 1 << 20
                                                        : 0;
-    return device == 7 ? SUCCESS : INVALID_DEVICE;
+    return device >= 7 ? SUCCESS : INVALID_DEVICE;
 }
 
 int cuDeviceTotalMem_v2(size_t *bytes, int device)
 {
     *bytes = fake_cuda.memory;
-    return device == 7 ? SUCCESS : INVALID_DEVICE;
+    return device >= 7 ? SUCCESS : INVALID_DEVICE;
 }
 
 int cuDevicePrimaryCtxRetain(void **context, int device)
 {
-    *context = handle("context");
-    return device == 7 ? SUCCESS : INVALID_DEVICE;
+    *context = handle("context", device - 7);
+    return device >= 7 ? SUCCESS : INVALID_DEVICE;
 }
-
-static void *current;
 
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *all)
 {
+    struct heap *heap = here();
     *all = fake_cuda.memory;
-    *free_bytes = fake_cuda.memory - heap.live;
+    *free_bytes = fake_cuda.memory - heap->live;
     return current ? SUCCESS : INVALID_VALUE;
 }
 
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
     (void)device;
-    release(current);
+    release((void *)current);
     current = NULL;
     return SUCCESS;
 }
@@ -137,12 +156,12 @@ int cuDevicePrimaryCtxRelease_v2(int device)
 int cuCtxSetCurrent(void *context)
 {
     current = context;
-    return strcmp(context, "context") == 0 ? SUCCESS : INVALID_VALUE;
+    return strncmp(context, "context", 7) == 0 ? SUCCESS : INVALID_VALUE;
 }
 
 int cuStreamCreate(void **stream, unsigned flags)
 {
-    *stream = handle("stream");
+    *stream = handle("stream", number(current));
     return flags ? INVALID_VALUE : SUCCESS;
 }
 
@@ -151,28 +170,25 @@ int cuStreamDestroy_v2(void *stream)
     return release(stream);
 }
 
-int cuStreamSynchronize(void *stream)
-{
-    return strcmp(stream, "stream") == 0 ? SUCCESS : INVALID_VALUE;
-}
-
 /* ---- Memory ---- */
 
 int cuMemAlloc_v2(uint64_t *address, size_t size)
 {
+    struct heap *heap = here();
     const size_t bytes = (size + PAGE - 1) / PAGE * PAGE + PAGE; /* ends with bytes that stay 0 */
-    if (!heap.base) {
-        heap.base = mmap(NULL, HEAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        madvise(heap.base, HEAP, MADV_HUGEPAGE); /* few pages: open_memory is faster */
+    if (!heap->base) {
+        heap->base =
+            mmap(NULL, HEAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        madvise(heap->base, HEAP, MADV_HUGEPAGE); /* few pages: open_memory is faster */
     }
-    if (heap.base == MAP_FAILED || size > fake_cuda.memory - heap.live ||
-        bytes > HEAP - heap.used || heap.n_buffers == MAX_BUFFERS)
+    if (heap->base == MAP_FAILED || size > fake_cuda.memory - heap->live ||
+        bytes > HEAP - heap->used || heap->n_buffers == MAX_BUFFERS)
         return OUT_OF_MEMORY;
-    heap.buffer[heap.n_buffers].at = heap.used;
-    heap.buffer[heap.n_buffers++].size = size;
-    *address = (uintptr_t)heap.base + heap.used;
-    heap.used += bytes;
-    heap.live += size;
+    heap->buffer[heap->n_buffers].at = heap->used;
+    heap->buffer[heap->n_buffers++].size = size;
+    *address = (uintptr_t)heap->base + heap->used;
+    heap->used += bytes;
+    heap->live += size;
     fake_cuda.live++;
     return SUCCESS;
 }
@@ -180,15 +196,66 @@ int cuMemAlloc_v2(uint64_t *address, size_t size)
 /* Makes all memory accessible, or not. */
 static void open_memory(bool access)
 {
-    const size_t bytes = (heap.used + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    mprotect(heap.base, bytes, access ? PROT_READ | PROT_WRITE : PROT_NONE);
+    struct heap *heap = here();
+    const size_t bytes = (heap->used + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    mprotect(heap->base, bytes, access ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+/* Page-locked memory. */
+static struct {
+    char *data;
+    size_t size;
+} locked;
+
+int cuMemHostAlloc(void **data, size_t size, unsigned flags)
+{
+    if (fake_cuda.fail_locked || locked.data) return OUT_OF_MEMORY;
+    *data = locked.data = malloc(size);
+    locked.size = size;
+    fake_cuda.live++;
+    fake_cuda.locked++;
+    return flags ? INVALID_VALUE : SUCCESS;
+}
+
+/* What a stream does later: here as late as possible, when something waits for it. */
+static struct {
+    int n;
+    struct later {
+        void *stream, *to;
+        const void *from; /* NULL: zeros */
+        size_t size;
+        int device;
+    } item[MAX_LATER];
+} later;
+
+/* Several threads copy at once. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Does what the stream, or with NULL any stream of the device, has for later. */
+static void catch_up(const void *stream)
+{
+    int kept = 0;
+    if (later.n == 0) return;
+    open_memory(true);
+    for (int i = 0; i < later.n; i++) {
+        const struct later *l = &later.item[i];
+        if (stream ? l->stream != stream : l->device != number(current))
+            later.item[kept++] = *l;
+        else if (l->from)
+            memcpy(l->to, l->from, l->size);
+        else
+            memset(l->to, 0, l->size);
+    }
+    open_memory(false);
+    later.n = kept;
 }
 
 /* Ends the process if a kernel has written past the end of a buffer. */
 static void check_end(const struct fake_buffer *b)
 {
+    struct heap *heap = here();
     open_memory(true);
-    const char *at = heap.base + b->at + b->size, *end = at + PAGE;
+    const char *at = heap->base + b->at + b->size, *end = at + PAGE;
     while (at < end && *at == 0) at++;
     if (at < end) {
         fprintf(stderr, "a kernel wrote past the end of a buffer of %zu bytes\n", b->size);
@@ -199,16 +266,19 @@ static void check_end(const struct fake_buffer *b)
 
 int cuMemFree_v2(uint64_t address)
 {
-    for (int i = 0; i < heap.n_buffers; i++) {
-        if (!heap.buffer[i].size || (uintptr_t)heap.base + heap.buffer[i].at != address) continue;
-        check_end(&heap.buffer[i]);
-        heap.live -= heap.buffer[i].size;
-        heap.buffer[i].size = 0;
+    struct heap *heap = here();
+    catch_up(NULL);
+    for (int i = 0; i < heap->n_buffers; i++) {
+        if (!heap->buffer[i].size || (uintptr_t)heap->base + heap->buffer[i].at != address)
+            continue;
+        check_end(&heap->buffer[i]);
+        heap->live -= heap->buffer[i].size;
+        heap->buffer[i].size = 0;
         fake_cuda.live--;
-        if (++heap.n_free == heap.n_buffers) {
-            madvise(heap.base, heap.used, MADV_DONTNEED);
-            heap.used = 0;
-            heap.n_buffers = heap.n_free = 0;
+        if (++heap->n_free == heap->n_buffers) {
+            madvise(heap->base, heap->used, MADV_DONTNEED);
+            heap->used = 0;
+            heap->n_buffers = heap->n_free = 0;
         }
         return SUCCESS;
     }
@@ -218,37 +288,77 @@ int cuMemFree_v2(uint64_t address)
 /* Whether a copy is within one buffer. */
 static bool is_memory(uint64_t address, size_t size)
 {
-    for (int i = 0; i < heap.n_buffers; i++) {
-        const uintptr_t base = (uintptr_t)heap.base + heap.buffer[i].at;
-        if (address >= base && address - base <= heap.buffer[i].size &&
-            size <= heap.buffer[i].size - (address - base))
+    struct heap *heap = here();
+    for (int i = 0; i < heap->n_buffers; i++) {
+        const uintptr_t base = (uintptr_t)heap->base + heap->buffer[i].at;
+        if (address >= base && address - base <= heap->buffer[i].size &&
+            size <= heap->buffer[i].size - (address - base))
             return true;
     }
     return false;
 }
 
+/* What copies have not read is lost. */
+int cuMemFreeHost(void *data)
+{
+    if (data != locked.data) return INVALID_VALUE;
+    locked.data = NULL;
+    int kept = 0;
+    for (int i = 0; i < later.n; i++)
+        if (!later.item[i].from) later.item[kept++] = later.item[i];
+    later.n = kept;
+    return release(data);
+}
+
+static int add_later(void *stream, void *to, const void *from, size_t size)
+{
+    if (later.n == MAX_LATER) catch_up(NULL);
+    later.item[later.n++] = (struct later){stream, to, from, size, number(current)};
+    return SUCCESS;
+}
+
+/* Whether it is a stream of the thread's device. */
+static bool is_stream(const char *stream)
+{
+    return current && strncmp(stream, "stream", 6) == 0 && number(stream) == number(current);
+}
+
+int cuStreamSynchronize(void *stream)
+{
+    if (!is_stream(stream)) return INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    catch_up(stream);
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
+}
+
 int cuMemsetD8Async(uint64_t to, unsigned char byte, size_t size, void *stream)
 {
     if (!is_memory(to, size)) return ILLEGAL_ADDRESS;
-    open_memory(true);
-    memset((void *)(uintptr_t)to, byte, size);
-    open_memory(false);
-    return cuStreamSynchronize(stream);
+    return byte ? INVALID_VALUE : add_later(stream, (void *)(uintptr_t)to, NULL, size);
 }
 
 static int copy(void *to, const void *from, size_t size, const void *on_device, void *stream)
 {
+    if (!is_stream(stream)) return INVALID_VALUE;
     if (++fake_cuda.copies == fake_cuda.fail_copy) return ILLEGAL_ADDRESS;
     if (!is_memory((uintptr_t)on_device, size)) return ILLEGAL_ADDRESS;
+    if (locked.data && (const char *)from >= locked.data &&
+        (const char *)from + size <= locked.data + locked.size)
+        return add_later(stream, to, from, size);
+    catch_up(stream);
     open_memory(true);
     memcpy(to, from, size);
     open_memory(false);
-    return cuStreamSynchronize(stream);
+    return SUCCESS;
 }
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *stream)
 {
-    return copy((void *)(uintptr_t)to, from, size, (void *)(uintptr_t)to, stream);
+    pthread_mutex_lock(&lock);
+    const int result = copy((void *)(uintptr_t)to, from, size, (void *)(uintptr_t)to, stream);
+    pthread_mutex_unlock(&lock);
+    return result;
 }
 
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream)
@@ -312,7 +422,7 @@ int cuModuleLoadData(void **module, const void *code)
 {
     int n;
     if (sscanf(code, "code of %d texts", &n) != 1 || n == 0) return INVALID_IMAGE;
-    *module = handle("module");
+    *module = handle("module", number(current));
     return SUCCESS;
 }
 
@@ -325,7 +435,7 @@ int cuModuleGetFunction(void **kernel, void *module, const char *name)
 {
     void (*function)(const void *) = emulator_kernel(name);
     memcpy(kernel, &function, sizeof function);
-    return strcmp(module, "module") == 0 && function ? SUCCESS : NOT_FOUND;
+    return strncmp(module, "module", 6) == 0 && function ? SUCCESS : NOT_FOUND;
 }
 
 /* Kernels whose blocks may have more shared memory than others. */
@@ -407,6 +517,7 @@ int cuLaunchKernel(void *kernel, unsigned x, unsigned y, unsigned z, unsigned th
         shared > shared_of(kernel))
         return INVALID_VALUE;
     if (!collecting) {
+        catch_up(stream);
         open_memory(true);
         const int result = run_launch(&launch);
         open_memory(false);
@@ -471,6 +582,7 @@ int cuGraphLaunch(void *prepared, void *stream)
     const struct graph *graph = prepared;
     fake_cuda.graphs++;
     int result = SUCCESS;
+    catch_up(stream);
     open_memory(true);
     for (int i = 0; i < graph->n && result == SUCCESS; i++) result = run_launch(&graph->launch[i]);
     open_memory(false);

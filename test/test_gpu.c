@@ -3,6 +3,7 @@
  * the folder of machine code. */
 #include "test/support.h"
 
+#include "base/interrupt.h"
 #include "engine/gpu/gpu.h"
 #include "engine/gpu/gpu_code.h"
 #include "engine/graph_internal.h"
@@ -32,17 +33,22 @@ struct rig {
     const struct engine_place *place;
 };
 
-static struct rig rig_new(void)
+static struct rig rig_with_threads(int n_threads)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct engine_options options = engine_options_default();
     struct rig rig = {.gpu = open_gpu(NULL)};
-    options.n_threads = 1;
+    options.n_threads = n_threads;
     rig.engine = engine_new(&options, &err);
     rig.place =
         rig.engine ? engine_add_place(rig.engine, &engine_backend_gpu, rig.gpu, &err) : NULL;
     if (!rig.place) fail_msg("%s", err.text);
     return rig;
+}
+
+static struct rig rig_new(void)
+{
+    return rig_with_threads(1);
 }
 
 static void rig_free(struct rig *rig)
@@ -417,6 +423,90 @@ static void a_buffer_reads_as_zeros_and_then_as_what_was_written(void **state)
     rig_free(&rig);
 }
 
+/* Uploads of odd sizes, whose bytes and the gaps between them are compared. */
+enum { UPLOADS = 6, GAP = 64, MOST_BYTES = 20 << 20 };
+
+struct uploads {
+    struct engine_upload item[UPLOADS];
+    struct engine_buffer buffer;
+    char *from, *got;
+};
+
+static struct uploads uploads_new(const struct rig *rig)
+{
+    static const uint64_t sizes[UPLOADS] = {(13 << 20) + 5, 1, 1 << 20, 0, (2 << 20) - 1, 4096};
+    struct base_error err = BASE_ERROR_INIT;
+    struct uploads u = {.from = calloc(1, MOST_BYTES), .got = malloc(MOST_BYTES)};
+    uint64_t at = 0, rng = 9;
+    assert_true(engine_buffer_new(rig->place, ENGINE_BUFFER_WEIGHTS, MOST_BYTES, &u.buffer, &err));
+    for (int i = 0; i < UPLOADS; i++, at += GAP) {
+        u.item[i] = (struct engine_upload){u.buffer.base + at, u.from + at, sizes[i]};
+        for (uint64_t end = at + sizes[i]; at < end; at++) u.from[at] = (char)support_random(&rng);
+    }
+    return u;
+}
+
+static void uploads_free(struct uploads *u)
+{
+    engine_buffer_free(&u->buffer);
+    free(u->from);
+    free(u->got);
+}
+
+static void weights_are_copied_by_all_threads_through_locked_memory(void **state)
+{
+    (void)state;
+    for (int n_threads = 1; n_threads <= 3; n_threads++)
+        for (int has_locked = 0; has_locked < 2; has_locked++) {
+            struct rig rig = rig_with_threads(n_threads);
+            struct base_error err = BASE_ERROR_INIT;
+            struct uploads u = uploads_new(&rig);
+            const int copies = fake_cuda.copies, locked = fake_cuda.locked;
+            fake_cuda.fail_locked = !has_locked;
+            assert_true(engine_place_upload(rig.engine, rig.place, u.item, UPLOADS, &err));
+            assert_int_equal(fake_cuda.locked - locked, has_locked);
+            /* Parts of a megabyte, or the uploads as they are. */
+            assert_int_equal(fake_cuda.copies - copies, has_locked ? 14 + 1 + 1 + 2 + 1 : UPLOADS);
+            engine_place_read(rig.place, u.got, u.buffer.base, MOST_BYTES);
+            assert_memory_equal(u.got, u.from, MOST_BYTES);
+            /* Not for small ones. */
+            assert_true(engine_place_upload(rig.engine, rig.place, u.item + 1, UPLOADS - 1, &err));
+            assert_int_equal(fake_cuda.locked - locked, has_locked);
+            uploads_free(&u);
+            rig_free(&rig);
+        }
+    fake_cuda.fail_locked = false;
+}
+
+static void a_failed_or_interrupted_copy_of_weights_is_an_error(void **state)
+{
+    (void)state;
+    for (int has_locked = 0; has_locked < 2; has_locked++)
+        for (int how = 0; how < 2; how++) {
+            struct rig rig = rig_with_threads(2);
+            struct base_error err = BASE_ERROR_INIT, again = BASE_ERROR_INIT;
+            struct uploads u = uploads_new(&rig);
+            fake_cuda.fail_locked = !has_locked;
+            const int copies = fake_cuda.copies;
+            if (how == 0) fake_cuda.fail_copy = copies + 5;
+            if (how == 1) base_interrupt();
+            assert_false(engine_place_upload(rig.engine, rig.place, u.item, UPLOADS, &err));
+            base_interrupt_clear();
+            assert_true(how == 0 || fake_cuda.copies == copies);
+            assert_int_equal(err.code, how ? BASE_INTERRUPTED : BASE_FAILED);
+            if (how == 0)
+                assert_string_equal(err.text, "the GPU's driver: cuMemcpyHtoDAsync: "
+                                              "CUDA_ERROR_ILLEGAL_ADDRESS (700)");
+            /* A failed device stays so. */
+            assert_int_equal(engine_place_upload(rig.engine, rig.place, u.item, UPLOADS, &again),
+                             how);
+            uploads_free(&u);
+            rig_free(&rig);
+        }
+    fake_cuda.fail_locked = false;
+    fake_cuda.fail_copy = 0;
+}
+
 static void the_host_cannot_read_a_gpus_memory(void **state)
 {
     struct rig rig = rig_new();
@@ -581,7 +671,7 @@ static void the_program_has_all_ptx(void **state)
         assert_null(strstr(ptx + at, ".visible .func ")); /* the driver links the texts */
         assert_null(strstr(ptx + at, ".visible .global "));
     }
-    assert_int_equal(texts, 15);
+    assert_int_equal(texts, 17);
     free(ptx);
 }
 
@@ -596,6 +686,8 @@ int main(void)
         cmocka_unit_test(a_graph_that_runs_again_reads_its_new_inputs),
         cmocka_unit_test(the_processor_computes_while_a_gpu_does),
         cmocka_unit_test(a_buffer_reads_as_zeros_and_then_as_what_was_written),
+        cmocka_unit_test(weights_are_copied_by_all_threads_through_locked_memory),
+        cmocka_unit_test(a_failed_or_interrupted_copy_of_weights_is_an_error),
         cmocka_unit_test(the_host_cannot_read_a_gpus_memory),
         cmocka_unit_test(memory_that_a_gpu_lacks_is_an_error),
         cmocka_unit_test(an_error_of_the_driver_ends_a_run),

@@ -169,7 +169,8 @@ static double share_on_gpu(const struct subject *u)
     return (double)f->placed_bytes / (double)f->weight_bytes;
 }
 
-/* Returns the limit of first reading or multiplying the weights here, then those on the GPU. */
+/* Returns the limit, with GPUs like the first, of first reading or multiplying the weights here,
+ * then those on the GPU. */
 static double both(double here, double there, double share_there)
 {
     return 1 / ((1 - share_there) / here + (share_there > 0 ? share_there / there : 0));
@@ -283,7 +284,7 @@ static bool measure_limits(const struct subject *u, int64_t repetitions, struct 
     for (int pass = 0; pass < n; pass++) {
         const double bandwidth = engine_roofline_bandwidth(u->model.engine->cpu, err);
         const double int8 = engine_roofline_int8(u->model.engine->cpu);
-        struct engine_gpu *device = u->model.gpu.device ? u->model.gpu.device->gpu : NULL;
+        struct engine_gpu *device = u->model.gpu.device ? u->model.gpu.device->card[0].gpu : NULL;
         const double gpu = device ? engine_gpu_bandwidth(device, err) : 0;
         const double gpu_int8 = device ? engine_gpu_int8(device, err) : 0;
         if (bandwidth > l->bandwidth) l->bandwidth = bandwidth;
@@ -407,7 +408,7 @@ static bool list_setups(struct bench *b, struct base_error *err)
         *s = (struct cli_bench_setup){.file = slash ? slash + 1 : path,
                                       .model = u->model.name.data,
                                       .level = cpu_level_name(u->model.engine->options.level),
-                                      .gpu = v->device ? v->device->facts.name : NULL,
+                                      .gpu = v->device ? v->device->name : NULL,
                                       .weight_bytes = f->weight_bytes,
                                       .n_params = f->n_params,
                                       .threads = u->model.engine->options.n_threads,

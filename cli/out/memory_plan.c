@@ -39,20 +39,24 @@ static double mb(uint64_t bytes)
     return (double)bytes / 1e6;
 }
 
-static void add_gpu_text(const struct cli_model_gpu *g, struct base_buffer *out)
+static void add_gpu_text(const struct cli_model *m, int i, struct base_buffer *out)
 {
     char hot[48] = "";
+    const struct cli_model_gpu *g = &m->gpu;
+    const struct engine_gpu_facts *facts = &g->device->card[i].facts;
+    const struct engine_gpu_plan *plan = &g->plan[i];
     if (g->counts.n) snprintf(hot, sizeof hot, ", %.0f %% of their rows", 100 * g->share);
-    const uint64_t *bytes = g->plan.bytes, room = g->device->facts.free;
     base_buffer_add_format(out,
                            "GPU         %10.1f MB  %u layers%s: weights %.1f MB, cache %.1f MB, "
                            "activations %.1f MB\n",
-                           mb(g->plan.total), g->at.n_layers, hot, mb(bytes[ENGINE_BUFFER_WEIGHTS]),
-                           mb(bytes[ENGINE_BUFFER_STATE]), mb(bytes[ENGINE_BUFFER_GRAPH]));
-    if (room)
-        base_buffer_add_format(out, "%25s  of %.1f MB that are free on %s: %s\n", "", mb(room),
-                               g->device->facts.name,
-                               g->plan.total <= room ? "fits" : "does not fit");
+                           mb(plan->total), model_layers_in(m->model, g->at.place + i), hot,
+                           mb(plan->bytes[ENGINE_BUFFER_WEIGHTS]),
+                           mb(plan->bytes[ENGINE_BUFFER_STATE]),
+                           mb(plan->bytes[ENGINE_BUFFER_GRAPH]));
+    if (facts->free)
+        base_buffer_add_format(out, "%25s  of %.1f MB that are free on %s: %s\n", "",
+                               mb(facts->free), facts->name,
+                               plan->total <= facts->free ? "fits" : "does not fit");
 }
 
 /* What the larger part of the copies is. */
@@ -92,7 +96,7 @@ static void add_text(const struct cli_memory_plan *p, const struct cli_model *m,
     else
         base_buffer_add_text(out, "; free memory not known");
     base_buffer_add_text(out, "\n");
-    if (m->gpu.device) add_gpu_text(&m->gpu, out);
+    for (int i = 0; m->gpu.device && i < m->gpu.device->n; i++) add_gpu_text(m, i, out);
     if (m->stream.on)
         base_buffer_add_format(
             out,
@@ -105,23 +109,38 @@ static void add_text(const struct cli_memory_plan *p, const struct cli_model *m,
                            cpu_level_name(e->level));
 }
 
+/* Returns the bytes of a kind on all GPUs; ENGINE_BUFFER_KINDS: of all kinds. */
+static uint64_t on_gpus(const struct cli_model_gpu *g, enum engine_buffer_kind kind)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < CLI_GPUS_MAX; i++)
+        sum += kind == ENGINE_BUFFER_KINDS ? g->plan[i].total : g->plan[i].bytes[kind];
+    return sum;
+}
+
 static void add_gpu_json(const struct cli_model *m, struct base_buffer *out)
 {
     const struct cli_model_gpu *g = &m->gpu;
-    const struct engine_gpu_facts *facts = &g->device->facts;
+    uint64_t free_bytes = 0;
+    bool fits = true;
+    for (int i = 0; i < g->device->n; i++) {
+        free_bytes += g->device->card[i].facts.free;
+        fits &= g->plan[i].total <= g->device->card[i].facts.free;
+    }
     base_buffer_add_text(out, ",\"gpu\":{");
-    base_buffer_add_string(out, "name", facts->free ? facts->name : NULL);
+    base_buffer_add_string(out, "name", free_bytes ? g->device->name : NULL);
     base_buffer_add_format(
         out,
         ",\"layers\":%u,\"bytes\":{\"weights\":%llu,\"cache\":%llu,\"activations\":%llu,"
         "\"total\":%llu},",
-        g->at.n_layers, (unsigned long long)g->plan.bytes[ENGINE_BUFFER_WEIGHTS],
-        (unsigned long long)g->plan.bytes[ENGINE_BUFFER_STATE],
-        (unsigned long long)g->plan.bytes[ENGINE_BUFFER_GRAPH], (unsigned long long)g->plan.total);
+        g->at.n_layers, (unsigned long long)on_gpus(g, ENGINE_BUFFER_WEIGHTS),
+        (unsigned long long)on_gpus(g, ENGINE_BUFFER_STATE),
+        (unsigned long long)on_gpus(g, ENGINE_BUFFER_GRAPH),
+        (unsigned long long)on_gpus(g, ENGINE_BUFFER_KINDS));
     if (g->counts.n) base_buffer_add_format(out, "\"hot_share\":%.6g,", g->share);
-    if (facts->free)
-        base_buffer_add_format(out, "\"free\":%llu,\"fits\":%s}", (unsigned long long)facts->free,
-                               g->plan.total <= facts->free ? "true" : "false");
+    if (free_bytes)
+        base_buffer_add_format(out, "\"free\":%llu,\"fits\":%s}", (unsigned long long)free_bytes,
+                               fits ? "true" : "false");
     else
         base_buffer_add_text(out, "\"free\":null,\"fits\":null}");
 }
@@ -183,9 +202,9 @@ bool cli_plan_measure(const struct cli_model *m, const struct cli_values *values
     const struct model_facts *f = model_facts(m->model);
     p.weights = f->weight_bytes - f->placed_bytes - f->row_bytes;
     if (m->drafter.model) p.weights += model_facts(m->drafter.model)->weight_bytes;
-    p.activations -= m->gpu.plan.bytes[ENGINE_BUFFER_GRAPH];
+    p.activations -= on_gpus(&m->gpu, ENGINE_BUFFER_GRAPH);
     p.copies = f->copied_bytes + f->row_bytes + f->separated_bytes;
-    p.cache = model_session_cache_bytes(m->session) - m->gpu.plan.bytes[ENGINE_BUFFER_STATE];
+    p.cache = model_session_cache_bytes(m->session) - on_gpus(&m->gpu, ENGINE_BUFFER_STATE);
     if (!probe->program) probe->program = resident_bytes(probe);
     p.program = probe->program;
     p.total = p.weights + p.copies + p.cache + p.activations + p.program;

@@ -139,6 +139,7 @@ const struct engine_backend engine_backend_gpu = {
     .buffer_free = engine_gpu_buffer_free,
     .write = engine_gpu_write,
     .read = engine_gpu_read,
+    .upload = engine_gpu_upload,
     .row = row_of,
     .measure = measure,
     .prepare = prepare,

@@ -25,6 +25,8 @@
     F(stream_wait, cuStreamSynchronize, (void *stream))                                            \
     F(memory_new, cuMemAlloc_v2, (uint64_t *address, size_t size))                                 \
     F(memory_free, cuMemFree_v2, (uint64_t address))                                               \
+    F(locked_new, cuMemHostAlloc, (void **data, size_t size, unsigned flags))                      \
+    F(locked_free, cuMemFreeHost, (void *data))                                                    \
     F(memory_set, cuMemsetD8Async, (uint64_t to, unsigned char byte, size_t size, void *stream))   \
     F(write, cuMemcpyHtoDAsync_v2, (uint64_t to, const void *from, size_t size, void *stream))     \
     F(read, cuMemcpyDtoHAsync_v2, (void *to, uint64_t from, size_t size, void *stream))            \

@@ -6,6 +6,7 @@
  *     driver.c           the functions of the driver that are used, by dlopen
  *     machine_code.c     PTX to the GPU's machine code, once for each GPU, driver and build
  *     gpu_device.c       opening; memory; copies; kernels
+ *     gpu_upload.c       copies of weights, by several threads
  *     backend_gpu.c      the row of engine/backend.h: runs the steps of a segment
  *     plan_gpu.c         another row: counts bytes
  *     roofline_gpu.c     measures the speed of the memory and of the matrix units

@@ -99,3 +99,5 @@ void engine_gpu_buffer_free(struct engine_buffer *buffer);
 void engine_gpu_write(const struct engine_place *place, char *to, const void *from, uint64_t size);
 void engine_gpu_copy(struct engine_gpu *gpu, char *to, const char *from, uint64_t size);
 void engine_gpu_read(const struct engine_place *place, void *to, const char *from, uint64_t size);
+bool engine_gpu_upload(struct engine *e, const struct engine_place *place,
+                       const struct engine_upload *uploads, size_t n, struct base_error *err);

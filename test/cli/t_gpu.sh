@@ -15,11 +15,11 @@ XDG_CACHE_HOME=$work/cache
 export XDG_CACHE_HOME
 m="-m $work/m.gguf"
 
-# gpu ARGS...: the program with the driver; $memory: bytes of its GPU.
+# gpu ARGS...: the program with the driver; $memory: bytes of each GPU, $devices: how many there are.
 gpu() {
     (
-        LD_LIBRARY_PATH=$fake FAKE_CUDA_MEMORY=${memory:-67108864}
-        export LD_LIBRARY_PATH FAKE_CUDA_MEMORY
+        LD_LIBRARY_PATH=$fake FAKE_CUDA_MEMORY=${memory:-67108864} FAKE_CUDA_DEVICES=${devices:-1}
+        export LD_LIBRARY_PATH FAKE_CUDA_MEMORY FAKE_CUDA_DEVICES
         infer "$@"
         echo "$code" >"$work/code"
     )
@@ -216,7 +216,26 @@ begin drafts_and_stored_prompts_work
 arguments="run $m -p abcabcabc -n 8 --temp 0 --draft ngram"
 same --gpu all
 arguments="run $m -p abcdefgh -n 4 --temp 0 --draft $work/m.gguf"
-same --gpu 2
+for words in '--gpu 2' '--gpu all --gpu-draft off' '--gpu all --gpu-draft all' '--gpu 1 --gpu-draft 3' '-ngl 99 -ngld 99'; do
+    same $words -v
+    case $words in
+    *off) n= ;; *3) n=3 ;; *) n=4 ;;
+    esac
+    [ "$(sed -n 's/^infer: emulated GPU: \([0-9]*\) of 4 layers of the draft model$/\1/p' "$work/err")" = "$n" ] || bad "$words: $(cat "$work/err")"
+done
+most=4 seen=
+for memory in 8000000 4000000 3400000 3200000 3000000 2800000 2600000 2400000 1700000; do # what the model leaves
+    same --gpu auto -v
+    err_like '^infer: emulated GPU: 4 of 4 layers$'
+    n=$(sed -n 's/^infer: emulated GPU: \([0-4]\) of 4 layers of the draft model$/\1/p' "$work/err")
+    [ "${n:-9}" -le "$most" ] || bad "$n layers in $memory bytes, $most in more"
+    most=$n seen="$seen $n"
+done
+memory=
+case $seen in ' 4 '*[123]*' 0') ;; *) bad "$seen layers of the draft model in less and less memory" ;; esac
+gpu $arguments --gpu all --gpu-draft x
+status 2
+err_line "^infer: --gpu-draft: 'x' is no number of layers"
 arguments="run $m -p abcdefghijklmnopqrstuvwxyz0123456789abcdef -n 2 --temp 0 --cache $work/prompts"
 same --gpu all # reads what the processor has stored
 gpu $arguments --gpu all --json
@@ -243,6 +262,68 @@ gpu logits $m -p abc -o "$work/logits" --gpu all
 status 4
 err_line 'emulated GPU has no memory for'
 memory=
+
+begin several_gpus_divide_layers
+devices=3
+arguments="logits $m -p abcdefgh -o -"
+for words in '--gpu all --gpu-device 0,1' '--gpu 3 --gpu-device 2,0' '--gpu 1 --gpu-device all' '--gpu all --gpu-device all' '-ngl 99 --gpu-device 1'; do same $words; done
+gpu $arguments --gpu all --gpu-device all -v
+err_like '^infer: emulated GPU, emulated GPU, emulated GPU: 4 of 4 layers$'
+for file in moe relu mtp encoder; do
+    case $file in encoder) arguments='embed -p words' ;; *) arguments='logits -p abcdefgh -o -' ;; esac
+    arguments="$arguments -m $work/$file.gguf"
+    same --gpu all --gpu-device 1,0
+done
+arguments="logits -m $work/relu.gguf -p abcdefgh -o -"
+same --gpu all --gpu-device all --cpu-cold "$work/cold" --hot-share 0.4
+arguments="logits -m $work/moe.gguf -p ab -o -"
+same --gpu all --gpu-device 0,1 --cpu-moe
+for arch in mamba2 gemma3n deepseek2 t5 rwkv7 qwen3next; do
+    "$make_model" "$work/$arch.gguf" arch=$arch layers=4 tokens=bpe || "$make_model" "$work/$arch.gguf" arch=$arch tokens=bpe || bad "no $arch"
+    arguments="run -m $work/$arch.gguf -p abcdefgh -n 3 --temp 0"
+    same --gpu all --gpu-device 0,1
+done
+arguments="logits $m -p abcdefgh -o - --lora $work/a.gguf --control-vector $work/v.gguf"
+same --gpu all --gpu-device all
+input=$work/lines arguments="batch $m --lines -n 4 --seed 1"
+same --gpu 3 --gpu-device 0,1
+input=
+arguments="run $m -p abcdefgh -n 4 --temp 0 --draft $work/m.gguf"
+same --gpu all --gpu-device 0,1 -v
+err_like '^infer: emulated GPU, emulated GPU: 4 of 4 layers of the draft model$'
+arguments="run $m -p abcdefghijklmnopqrstuvwxyz0123456789abcdef -n 2 --temp 0 --cache $work/prompts"
+same --gpu all --gpu-device 0,1 # reads what the processor has stored
+gpu bench $m -p 8 -n 0 -r 1 --gpu all --gpu-device all
+status 0
+out_like ', emulated GPU, emulated GPU, emulated GPU, [0-9]+ thread'
+for list in x '' 0, ,1 0,0 32 0,1x; do
+    gpu logits $m -p abc -o "$work/logits" --gpu all --gpu-device "$list"
+    status 2
+    err_like "^infer: --gpu: --gpu-device '$list' is neither"
+done
+gpu logits $m -p abc -o "$work/logits" --gpu all --gpu-device 0,3
+status 2
+err_line '^infer: --gpu: there is no GPU 3$'
+infer run $m -p abc --plan --gpu 3 --gpu-device all
+status 0
+[ "$(grep -c '^GPU ' "$work/out")" = 1 ] || bad 'a plan without GPUs is that of one'
+
+begin several_gpus_have_room_for_more_layers
+arguments="logits $m -p abcdefgh -o -"
+for memory in 1550000 1450000; do
+    devices=1 && same --gpu auto -v
+    one=$(sed -n 's/^infer: emulated GPU: \([0-4]\) of 4 layers$/\1/p' "$work/err")
+    devices=2 && same --gpu auto --gpu-device all -v
+    two=$(sed -n 's/^infer: emulated GPU, emulated GPU: \([0-4]\) of 4 layers$/\1/p' "$work/err")
+    [ "$one" -lt 4 ] && [ "$two" -gt "$one" ] || bad "$one layers on one GPU of $memory bytes, $two on two"
+done
+gpu run $m -p abc --plan --gpu auto --gpu-device all
+status 0
+[ "$(grep -c '^GPU .* [12] layers: weights [0-9.]* MB, cache [0-9.]* MB' "$work/out")" = 2 ] || bad "$(cat "$work/out")"
+[ "$(grep -c 'free on emulated GPU: fits$' "$work/out")" = 2 ] || bad "$(cat "$work/out")"
+gpu run $m -p abc --plan --gpu auto --gpu-device all --json
+out_like '"gpu":[{]"name":"emulated GPU, emulated GPU","layers":[1-4],.*"free":'$((2 * memory))',"fits":true'
+memory= devices=
 
 begin graphs_are_given_up_where_memory_is_short
 letters=abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz
