@@ -18,7 +18,8 @@ enum {
     INVALID_PTX = 218,
     NOT_FOUND = 500,
     ILLEGAL_ADDRESS = 700,
-    LAUNCH_FAILED = 719
+    LAUNCH_FAILED = 719,
+    UNKNOWN = 999
 };
 enum {
     MAX_BUFFERS = 4096,
@@ -47,6 +48,11 @@ static struct {
 #define FAKE(name, symbol, parameters) int symbol parameters;
 ENGINE_GPU_FUNCTIONS(FAKE)
 
+static bool fails(const char *function)
+{
+    return fake_cuda.fail && strcmp(fake_cuda.fail, function) == 0;
+}
+
 static void *handle(const char *kind)
 {
     fake_cuda.live++;
@@ -66,6 +72,7 @@ static bool is_logging; /* name, blocks and threads of started kernels, to stder
 
 int cuInit(unsigned flags)
 {
+    if (fails(__func__)) return UNKNOWN;
     const char *memory = getenv("FAKE_CUDA_MEMORY");
     is_logging = getenv("FAKE_CUDA_LOG");
     if (memory) fake_cuda.memory = strtoull(memory, NULL, 10);
@@ -74,6 +81,7 @@ int cuInit(unsigned flags)
 
 int cuDriverGetVersion(int *version)
 {
+    if (fails(__func__)) return UNKNOWN;
     *version = 12040;
     return SUCCESS;
 }
@@ -86,18 +94,21 @@ int cuGetErrorName(int result, const char **name)
 
 int cuDeviceGet(int *device, int index)
 {
+    if (fails(__func__)) return UNKNOWN;
     *device = 7;
     return index == 0 ? SUCCESS : INVALID_DEVICE;
 }
 
 int cuDeviceGetName(char *name, int size, int device)
 {
+    if (fails(__func__)) return UNKNOWN;
     snprintf(name, (size_t)size, "emulated GPU");
     return device == 7 ? SUCCESS : INVALID_DEVICE;
 }
 
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
+    if (fails(__func__)) return UNKNOWN;
     *value = attribute == ENGINE_GPU_ATTRIBUTE_MAJOR   ? fake_cuda.major
              : attribute == ENGINE_GPU_ATTRIBUTE_UNITS ? 1
              : attribute == ENGINE_GPU_ATTRIBUTE_CACHE ? 1 << 20
@@ -107,12 +118,14 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 
 int cuDeviceTotalMem_v2(size_t *bytes, int device)
 {
+    if (fails(__func__)) return UNKNOWN;
     *bytes = fake_cuda.memory;
     return device == 7 ? SUCCESS : INVALID_DEVICE;
 }
 
 int cuDevicePrimaryCtxRetain(void **context, int device)
 {
+    if (fails(__func__)) return UNKNOWN;
     *context = handle("context");
     return device == 7 ? SUCCESS : INVALID_DEVICE;
 }
@@ -121,6 +134,7 @@ static void *current;
 
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *all)
 {
+    if (fails(__func__)) return UNKNOWN;
     *all = fake_cuda.memory;
     *free_bytes = fake_cuda.memory - heap.live;
     return current ? SUCCESS : INVALID_VALUE;
@@ -128,6 +142,7 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *all)
 
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
+    if (fails(__func__)) return UNKNOWN;
     (void)device;
     release(current);
     current = NULL;
@@ -136,35 +151,45 @@ int cuDevicePrimaryCtxRelease_v2(int device)
 
 int cuCtxSetCurrent(void *context)
 {
+    if (fails(__func__)) return UNKNOWN;
     current = context;
     return strcmp(context, "context") == 0 ? SUCCESS : INVALID_VALUE;
 }
 
 int cuStreamCreate(void **stream, unsigned flags)
 {
+    if (fails(__func__)) return UNKNOWN;
     *stream = handle("stream");
     return flags ? INVALID_VALUE : SUCCESS;
 }
 
 int cuStreamDestroy_v2(void *stream)
 {
+    if (fails(__func__)) return UNKNOWN;
     return release(stream);
+}
+
+static int known(const void *stream)
+{
+    return strcmp(stream, "stream") == 0 ? SUCCESS : INVALID_VALUE;
 }
 
 int cuStreamSynchronize(void *stream)
 {
-    return strcmp(stream, "stream") == 0 ? SUCCESS : INVALID_VALUE;
+    return fails(__func__) ? UNKNOWN : known(stream);
 }
 
 /* ---- Memory ---- */
 
 int cuMemAlloc_v2(uint64_t *address, size_t size)
 {
+    if (fails(__func__)) return UNKNOWN;
     const size_t bytes = (size + PAGE - 1) / PAGE * PAGE + PAGE; /* ends with bytes that stay 0 */
     if (!heap.base) {
         heap.base = mmap(NULL, HEAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         madvise(heap.base, HEAP, MADV_HUGEPAGE); /* few pages: open_memory is faster */
     }
+    if (!size) return INVALID_VALUE;
     if (heap.base == MAP_FAILED || size > fake_cuda.memory - heap.live ||
         bytes > HEAP - heap.used || heap.n_buffers == MAX_BUFFERS)
         return OUT_OF_MEMORY;
@@ -199,6 +224,7 @@ static void check_end(const struct fake_buffer *b)
 
 int cuMemFree_v2(uint64_t address)
 {
+    if (fails(__func__)) return UNKNOWN;
     for (int i = 0; i < heap.n_buffers; i++) {
         if (!heap.buffer[i].size || (uintptr_t)heap.base + heap.buffer[i].at != address) continue;
         check_end(&heap.buffer[i]);
@@ -229,11 +255,12 @@ static bool is_memory(uint64_t address, size_t size)
 
 int cuMemsetD8Async(uint64_t to, unsigned char byte, size_t size, void *stream)
 {
+    if (fails(__func__)) return UNKNOWN;
     if (!is_memory(to, size)) return ILLEGAL_ADDRESS;
     open_memory(true);
     memset((void *)(uintptr_t)to, byte, size);
     open_memory(false);
-    return cuStreamSynchronize(stream);
+    return known(stream);
 }
 
 static int copy(void *to, const void *from, size_t size, const void *on_device, void *stream)
@@ -243,16 +270,18 @@ static int copy(void *to, const void *from, size_t size, const void *on_device, 
     open_memory(true);
     memcpy(to, from, size);
     open_memory(false);
-    return cuStreamSynchronize(stream);
+    return known(stream);
 }
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *stream)
 {
+    if (fails(__func__)) return UNKNOWN;
     return copy((void *)(uintptr_t)to, from, size, (void *)(uintptr_t)to, stream);
 }
 
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream)
 {
+    if (fails(__func__)) return UNKNOWN;
     if (!is_memory(from, size)) return ILLEGAL_ADDRESS;
     return copy((void *)(uintptr_t)to, (void *)(uintptr_t)from, size, (void *)(uintptr_t)to,
                 stream);
@@ -260,6 +289,7 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream)
 
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream)
 {
+    if (fails(__func__)) return UNKNOWN;
     return copy(to, (void *)(uintptr_t)from, size, (void *)(uintptr_t)from, stream);
 }
 
@@ -272,6 +302,7 @@ struct link {
 
 int cuLinkCreate_v2(unsigned n, int *options, void **values, void **link)
 {
+    if (fails(__func__)) return UNKNOWN;
     (void)options;
     (void)values;
     *link = calloc(1, sizeof(struct link));
@@ -282,6 +313,7 @@ int cuLinkCreate_v2(unsigned n, int *options, void **values, void **link)
 int cuLinkAddData_v2(void *link, int kind, void *data, size_t size, const char *name, unsigned n,
                      int *options, void **values)
 {
+    if (fails(__func__)) return UNKNOWN;
     (void)name;
     (void)options;
     (void)values;
@@ -295,6 +327,7 @@ int cuLinkAddData_v2(void *link, int kind, void *data, size_t size, const char *
 
 int cuLinkComplete(void *link, void **code, size_t *size)
 {
+    if (fails(__func__)) return UNKNOWN;
     struct link *l = link;
     snprintf(l->code, sizeof l->code, "code of %d texts", l->n);
     *code = l->code;
@@ -305,11 +338,13 @@ int cuLinkComplete(void *link, void **code, size_t *size)
 
 int cuLinkDestroy(void *link)
 {
+    if (fails(__func__)) return UNKNOWN;
     return release(link);
 }
 
 int cuModuleLoadData(void **module, const void *code)
 {
+    if (fails(__func__)) return UNKNOWN;
     int n;
     if (sscanf(code, "code of %d texts", &n) != 1 || n == 0) return INVALID_IMAGE;
     *module = handle("module");
@@ -318,11 +353,13 @@ int cuModuleLoadData(void **module, const void *code)
 
 int cuModuleUnload(void *module)
 {
+    if (fails(__func__)) return UNKNOWN;
     return release(module);
 }
 
 int cuModuleGetFunction(void **kernel, void *module, const char *name)
 {
+    if (fails(__func__)) return UNKNOWN;
     void (*function)(const void *) = emulator_kernel(name);
     memcpy(kernel, &function, sizeof function);
     return strcmp(module, "module") == 0 && function ? SUCCESS : NOT_FOUND;
@@ -336,6 +373,7 @@ static struct {
 
 int cuFuncSetAttribute(void *kernel, int attribute, int value)
 {
+    if (fails(__func__)) return UNKNOWN;
     if (attribute != ENGINE_GPU_KERNEL_SHARED || value < 0 || value > MAX_SHARED)
         return INVALID_VALUE;
     int i = 0;
@@ -380,6 +418,7 @@ static void log_launch(const struct launch *launch)
 static int run_launch(const struct launch *launch)
 {
     log_launch(launch);
+    fake_cuda.blocks += (uint64_t)launch->grid.x * launch->grid.y;
     if (++fake_cuda.launches == fake_cuda.fail_launch) return LAUNCH_FAILED;
     return emulator_run(launch->kernel, launch->arguments, &launch->grid, fake_cuda.seed++)
                ? SUCCESS
@@ -401,6 +440,7 @@ int cuLaunchKernel(void *kernel, unsigned x, unsigned y, unsigned z, unsigned th
                    unsigned threads_y, unsigned threads_z, unsigned shared, void *stream,
                    void **arguments, void **extra)
 {
+    if (fails(__func__)) return UNKNOWN;
     struct launch launch = {.grid = {x, y, threads_x, shared}, .arguments = arguments[0]};
     memcpy(&launch.kernel, &kernel, sizeof launch.kernel);
     if (z != 1 || threads_y != 1 || threads_z != 1 || extra || !x || !y || y > 65535 ||
@@ -410,7 +450,7 @@ int cuLaunchKernel(void *kernel, unsigned x, unsigned y, unsigned z, unsigned th
         open_memory(true);
         const int result = run_launch(&launch);
         open_memory(false);
-        return result ? result : cuStreamSynchronize(stream);
+        return result ? result : known(stream);
     }
     const size_t size = arguments_size(kernel);
     if (!size || collecting->n == MAX_LAUNCHES) return INVALID_VALUE;
@@ -422,6 +462,7 @@ int cuLaunchKernel(void *kernel, unsigned x, unsigned y, unsigned z, unsigned th
 
 int cuStreamBeginCapture_v2(void *stream, int mode)
 {
+    if (fails(__func__)) return UNKNOWN;
     (void)stream;
     if (collecting || mode != ENGINE_GPU_CAPTURE_THREAD) return INVALID_VALUE;
     collecting = calloc(1, sizeof *collecting);
@@ -434,11 +475,12 @@ int cuStreamEndCapture(void *stream, void **graph)
     *graph = collecting;
     collecting = NULL;
     if (*graph) fake_cuda.live++;
-    return *graph ? SUCCESS : INVALID_VALUE;
+    return fails(__func__) ? UNKNOWN : *graph ? SUCCESS : INVALID_VALUE;
 }
 
 int cuGraphDestroy(void *graph)
 {
+    if (fails(__func__)) return UNKNOWN;
     for (int i = 0; i < ((struct graph *)graph)->n; i++)
         free(((struct graph *)graph)->launch[i].arguments);
     return release(graph);
@@ -446,6 +488,7 @@ int cuGraphDestroy(void *graph)
 
 int cuGraphInstantiate_v2(void **prepared, void *graph, void **node, char *log, size_t log_size)
 {
+    if (fails(__func__)) return UNKNOWN;
     struct graph *copy = malloc(sizeof *copy);
     if (node || log || log_size) return INVALID_VALUE;
     memcpy(copy, graph, sizeof *copy);
@@ -463,16 +506,18 @@ int cuGraphInstantiate_v2(void **prepared, void *graph, void **node, char *log, 
 
 int cuGraphExecDestroy(void *prepared)
 {
+    if (fails(__func__)) return UNKNOWN;
     return cuGraphDestroy(prepared);
 }
 
 int cuGraphLaunch(void *prepared, void *stream)
 {
+    if (fails(__func__)) return UNKNOWN;
     const struct graph *graph = prepared;
     fake_cuda.graphs++;
     int result = SUCCESS;
     open_memory(true);
     for (int i = 0; i < graph->n && result == SUCCESS; i++) result = run_launch(&graph->launch[i]);
     open_memory(false);
-    return result ? result : cuStreamSynchronize(stream);
+    return result ? result : known(stream);
 }

@@ -16,6 +16,8 @@ struct fake_cuda {
     int links, launches, graphs, copies; /* so far; graphs: started */
     int live;                            /* buffers, streams, modules, links and contexts in use */
     int fail_launch, fail_copy; /* the launch or copy that fails, counted from 1; 0: none */
+    const char *fail;           /* the function whose calls fail; NULL: none */
+    uint64_t blocks;            /* of launches, so far */
     uint64_t seed;              /* of the emulator */
 };
 extern struct fake_cuda fake_cuda;
