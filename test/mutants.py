@@ -535,6 +535,12 @@ of("cli/cmd/quantize_target.c", "test_cli_policy",
     "return u->error[from] - u->error[to];", "gains are those of a byte"),
    )
 of("cli/cmd/quantize_target.c", "t_quantize.sh",
+   ("(is_weighted ? weighted : plain) * error", "weighted * error", "errors without a matrix count more"),
+   ("weighted * error_of_activations(type);", "plain * error_of_activations(type);", "the rounding of activations counts the same with or without a matrix"),
+   ("return role & (CLI_ROLE_OUTPUT | CLI_ROLE_EMBEDDING) || plan->n_layer == 0", "return plan->n_layer == 0",
+    "a layer has a share of its role's sensitivity, the output has all"),
+   )
+of("cli/cmd/quantize_target.c", "t_quantize.sh",
    ("bytes < own;", "bytes != own;", "nothing becomes larger than it is"),
    ("return other && cli_quantize_own_type(other) == cli_quantize_own_type(t) && is_open(u, n) &&", "return other && cli_quantize_own_type(other) != cli_quantize_own_type(t) && is_open(u, n) &&",
     "gate and up get one type"),
@@ -682,4 +688,15 @@ of("engine/gpu/backend_gpu.c", "test_gpu",
    ("engine_gpu_read(place, units + form->bytes, from, form->bytes);", "engine_gpu_read(place, units + form->bytes, to, form->bytes);",
     "a row of a cache comes from its own unit", None, "test_gpu_models"),
    ("return base_goes_on(err);", "return true;", "a run can be interrupted"),
+   )
+
+# ---- Memory that a container limits ----
+of("base/memory.c", "test_sandbox",
+   ("if (!*root && !m->known && kept.known) *m = kept;", "", "in the sandbox the memory is that of before"),
+   )
+of("cli/linux/sandbox_linux.c", "test_sandbox",
+   ("    base_memory_keep();", "", "the memory is read before the sandbox closes"),
+   )
+of("cli/cmd/cmd_bench.c", "t_bench.sh",
+   ("return need <= room - room / 8 ||", "return need <= UINT64_MAX - room / 8 ||", "what a control group has no memory for is an error"),
    )
