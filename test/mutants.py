@@ -692,7 +692,7 @@ of("engine/gpu/backend_gpu.c", "test_gpu",
 
 # ---- Memory that a container limits ----
 of("base/memory.c", "test_sandbox",
-   ("if (!*root && !m->known && kept.known) *m = kept;", "", "in the sandbox the memory is that of before"),
+   ("if (!*root && !m->known && kept_memory.known) *m = kept_memory;", "", "in the sandbox the memory is that of before"),
    )
 of("cli/linux/sandbox_linux.c", "test_sandbox",
    ("    base_memory_keep();", "", "the memory is read before the sandbox closes"),
