@@ -62,11 +62,19 @@ static void visit_group(void *user, const char *root, const char *folder, int ve
     }
 }
 
+static struct base_memory kept_memory;
+
 void base_memory_read(const char *root, struct base_memory *m)
 {
     *m = (struct base_memory){.limit = UINT64_MAX, .left = UINT64_MAX};
     m->known = base_os_memory(root, &m->total, &m->free);
     m->limits_known = base_cgroup_visit(root, "memory", visit_group, m);
+    if (!*root && !m->known && kept_memory.known) *m = kept_memory;
+}
+
+void base_memory_keep(void)
+{
+    base_memory_read("", &kept_memory);
 }
 
 bool base_memory_room(const struct base_memory *m, uint64_t *bytes)

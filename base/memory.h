@@ -12,8 +12,13 @@ struct base_memory {
     uint64_t left;            /* the least of limit - use of each group, page cache not counted */
 };
 
-/* `root`: the path of a root directory, "" for the real one. */
+/* `root`: the path of a root directory, "" for the real one, of which the numbers are those of
+ * base_memory_keep if its files cannot be read. */
 void base_memory_read(const char *root, struct base_memory *m);
+
+/* Keeps the numbers of now, for a process that can open no file later. No other thread may read
+ * them meanwhile. */
+void base_memory_keep(void);
 
 /* Sets *bytes to what can be used without swapping: the smaller of the machine's free memory and of
  * what the control groups leave. False: unknown. */

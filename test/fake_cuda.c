@@ -19,7 +19,8 @@ enum {
     INVALID_PTX = 218,
     NOT_FOUND = 500,
     ILLEGAL_ADDRESS = 700,
-    LAUNCH_FAILED = 719
+    LAUNCH_FAILED = 719,
+    UNKNOWN = 999
 };
 enum {
     MAX_BUFFERS = 4096,
@@ -49,6 +50,11 @@ static struct heap {
 
 #define FAKE(name, symbol, parameters) int symbol parameters;
 ENGINE_GPU_FUNCTIONS(FAKE)
+
+static bool fails(const char *function)
+{
+    return fake_cuda.fail && strcmp(fake_cuda.fail, function) == 0;
+}
 
 /* The context of the calling thread: "context" and the number of its device. */
 static _Thread_local const char *current;
@@ -85,6 +91,7 @@ static bool is_logging; /* name, blocks and threads of started kernels, to stder
 
 int cuInit(unsigned flags)
 {
+    if (fails(__func__)) return UNKNOWN;
     const char *memory = getenv("FAKE_CUDA_MEMORY"), *devices = getenv("FAKE_CUDA_DEVICES");
     is_logging = getenv("FAKE_CUDA_LOG");
     if (devices) fake_cuda.devices = atoi(devices);
@@ -94,6 +101,7 @@ int cuInit(unsigned flags)
 
 int cuDriverGetVersion(int *version)
 {
+    if (fails(__func__)) return UNKNOWN;
     *version = 12040;
     return SUCCESS;
 }
@@ -106,18 +114,21 @@ int cuGetErrorName(int result, const char **name)
 
 int cuDeviceGet(int *device, int index)
 {
+    if (fails(__func__)) return UNKNOWN;
     *device = 7 + index;
     return index < fake_cuda.devices ? SUCCESS : INVALID_DEVICE;
 }
 
 int cuDeviceGetName(char *name, int size, int device)
 {
+    if (fails(__func__)) return UNKNOWN;
     snprintf(name, (size_t)size, "emulated GPU");
     return device >= 7 ? SUCCESS : INVALID_DEVICE;
 }
 
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
+    if (fails(__func__)) return UNKNOWN;
     *value = attribute == ENGINE_GPU_ATTRIBUTE_MAJOR   ? fake_cuda.major
              : attribute == ENGINE_GPU_ATTRIBUTE_UNITS ? 1
              : attribute == ENGINE_GPU_ATTRIBUTE_CACHE ? 1 << 20
@@ -127,18 +138,21 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 
 int cuDeviceTotalMem_v2(size_t *bytes, int device)
 {
+    if (fails(__func__)) return UNKNOWN;
     *bytes = fake_cuda.memory;
     return device >= 7 ? SUCCESS : INVALID_DEVICE;
 }
 
 int cuDevicePrimaryCtxRetain(void **context, int device)
 {
+    if (fails(__func__)) return UNKNOWN;
     *context = handle("context", device - 7);
     return device >= 7 ? SUCCESS : INVALID_DEVICE;
 }
 
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *all)
 {
+    if (fails(__func__)) return UNKNOWN;
     struct heap *heap = here();
     *all = fake_cuda.memory;
     *free_bytes = fake_cuda.memory - heap->live;
@@ -147,6 +161,7 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *all)
 
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
+    if (fails(__func__)) return UNKNOWN;
     (void)device;
     release((void *)current);
     current = NULL;
@@ -155,18 +170,21 @@ int cuDevicePrimaryCtxRelease_v2(int device)
 
 int cuCtxSetCurrent(void *context)
 {
+    if (fails(__func__)) return UNKNOWN;
     current = context;
     return strncmp(context, "context", 7) == 0 ? SUCCESS : INVALID_VALUE;
 }
 
 int cuStreamCreate(void **stream, unsigned flags)
 {
+    if (fails(__func__)) return UNKNOWN;
     *stream = handle("stream", number(current));
     return flags ? INVALID_VALUE : SUCCESS;
 }
 
 int cuStreamDestroy_v2(void *stream)
 {
+    if (fails(__func__)) return UNKNOWN;
     return release(stream);
 }
 
@@ -174,6 +192,7 @@ int cuStreamDestroy_v2(void *stream)
 
 int cuMemAlloc_v2(uint64_t *address, size_t size)
 {
+    if (fails(__func__)) return UNKNOWN;
     struct heap *heap = here();
     const size_t bytes = (size + PAGE - 1) / PAGE * PAGE + PAGE; /* ends with bytes that stay 0 */
     if (!heap->base) {
@@ -181,6 +200,7 @@ int cuMemAlloc_v2(uint64_t *address, size_t size)
             mmap(NULL, HEAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         madvise(heap->base, HEAP, MADV_HUGEPAGE); /* few pages: open_memory is faster */
     }
+    if (!size) return INVALID_VALUE;
     if (heap->base == MAP_FAILED || size > fake_cuda.memory - heap->live ||
         bytes > HEAP - heap->used || heap->n_buffers == MAX_BUFFERS)
         return OUT_OF_MEMORY;
@@ -266,6 +286,7 @@ static void check_end(const struct fake_buffer *b)
 
 int cuMemFree_v2(uint64_t address)
 {
+    if (fails(__func__)) return UNKNOWN;
     struct heap *heap = here();
     catch_up(NULL);
     for (int i = 0; i < heap->n_buffers; i++) {
@@ -325,6 +346,7 @@ static bool is_stream(const char *stream)
 
 int cuStreamSynchronize(void *stream)
 {
+    if (fails(__func__)) return UNKNOWN;
     if (!is_stream(stream)) return INVALID_VALUE;
     pthread_mutex_lock(&lock);
     catch_up(stream);
@@ -334,8 +356,10 @@ int cuStreamSynchronize(void *stream)
 
 int cuMemsetD8Async(uint64_t to, unsigned char byte, size_t size, void *stream)
 {
+    if (fails(__func__)) return UNKNOWN;
     if (!is_memory(to, size)) return ILLEGAL_ADDRESS;
-    return byte ? INVALID_VALUE : add_later(stream, (void *)(uintptr_t)to, NULL, size);
+    return byte || !is_stream(stream) ? INVALID_VALUE
+                                      : add_later(stream, (void *)(uintptr_t)to, NULL, size);
 }
 
 static int copy(void *to, const void *from, size_t size, const void *on_device, void *stream)
@@ -355,6 +379,7 @@ static int copy(void *to, const void *from, size_t size, const void *on_device, 
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *stream)
 {
+    if (fails(__func__)) return UNKNOWN;
     pthread_mutex_lock(&lock);
     const int result = copy((void *)(uintptr_t)to, from, size, (void *)(uintptr_t)to, stream);
     pthread_mutex_unlock(&lock);
@@ -363,6 +388,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *strea
 
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream)
 {
+    if (fails(__func__)) return UNKNOWN;
     if (!is_memory(from, size)) return ILLEGAL_ADDRESS;
     return copy((void *)(uintptr_t)to, (void *)(uintptr_t)from, size, (void *)(uintptr_t)to,
                 stream);
@@ -370,6 +396,7 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream)
 
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream)
 {
+    if (fails(__func__)) return UNKNOWN;
     return copy(to, (void *)(uintptr_t)from, size, (void *)(uintptr_t)from, stream);
 }
 
@@ -382,6 +409,7 @@ struct link {
 
 int cuLinkCreate_v2(unsigned n, int *options, void **values, void **link)
 {
+    if (fails(__func__)) return UNKNOWN;
     (void)options;
     (void)values;
     *link = calloc(1, sizeof(struct link));
@@ -392,6 +420,7 @@ int cuLinkCreate_v2(unsigned n, int *options, void **values, void **link)
 int cuLinkAddData_v2(void *link, int kind, void *data, size_t size, const char *name, unsigned n,
                      int *options, void **values)
 {
+    if (fails(__func__)) return UNKNOWN;
     (void)name;
     (void)options;
     (void)values;
@@ -405,6 +434,7 @@ int cuLinkAddData_v2(void *link, int kind, void *data, size_t size, const char *
 
 int cuLinkComplete(void *link, void **code, size_t *size)
 {
+    if (fails(__func__)) return UNKNOWN;
     struct link *l = link;
     snprintf(l->code, sizeof l->code, "code of %d texts", l->n);
     *code = l->code;
@@ -415,11 +445,13 @@ int cuLinkComplete(void *link, void **code, size_t *size)
 
 int cuLinkDestroy(void *link)
 {
+    if (fails(__func__)) return UNKNOWN;
     return release(link);
 }
 
 int cuModuleLoadData(void **module, const void *code)
 {
+    if (fails(__func__)) return UNKNOWN;
     int n;
     if (sscanf(code, "code of %d texts", &n) != 1 || n == 0) return INVALID_IMAGE;
     *module = handle("module", number(current));
@@ -428,11 +460,13 @@ int cuModuleLoadData(void **module, const void *code)
 
 int cuModuleUnload(void *module)
 {
+    if (fails(__func__)) return UNKNOWN;
     return release(module);
 }
 
 int cuModuleGetFunction(void **kernel, void *module, const char *name)
 {
+    if (fails(__func__)) return UNKNOWN;
     void (*function)(const void *) = emulator_kernel(name);
     memcpy(kernel, &function, sizeof function);
     return strncmp(module, "module", 6) == 0 && function ? SUCCESS : NOT_FOUND;
@@ -446,6 +480,7 @@ static struct {
 
 int cuFuncSetAttribute(void *kernel, int attribute, int value)
 {
+    if (fails(__func__)) return UNKNOWN;
     if (attribute != ENGINE_GPU_KERNEL_SHARED || value < 0 || value > MAX_SHARED)
         return INVALID_VALUE;
     int i = 0;
@@ -490,6 +525,7 @@ static void log_launch(const struct launch *launch)
 static int run_launch(const struct launch *launch)
 {
     log_launch(launch);
+    fake_cuda.blocks += (uint64_t)launch->grid.x * launch->grid.y;
     if (++fake_cuda.launches == fake_cuda.fail_launch) return LAUNCH_FAILED;
     return emulator_run(launch->kernel, launch->arguments, &launch->grid, fake_cuda.seed++)
                ? SUCCESS
@@ -511,6 +547,7 @@ int cuLaunchKernel(void *kernel, unsigned x, unsigned y, unsigned z, unsigned th
                    unsigned threads_y, unsigned threads_z, unsigned shared, void *stream,
                    void **arguments, void **extra)
 {
+    if (fails(__func__)) return UNKNOWN;
     struct launch launch = {.grid = {x, y, threads_x, shared}, .arguments = arguments[0]};
     memcpy(&launch.kernel, &kernel, sizeof launch.kernel);
     if (z != 1 || threads_y != 1 || threads_z != 1 || extra || !x || !y || y > 65535 ||
@@ -521,7 +558,7 @@ int cuLaunchKernel(void *kernel, unsigned x, unsigned y, unsigned z, unsigned th
         open_memory(true);
         const int result = run_launch(&launch);
         open_memory(false);
-        return result ? result : cuStreamSynchronize(stream);
+        return result ? result : is_stream(stream) ? SUCCESS : INVALID_VALUE;
     }
     const size_t size = arguments_size(kernel);
     if (!size || collecting->n == MAX_LAUNCHES) return INVALID_VALUE;
@@ -533,6 +570,7 @@ int cuLaunchKernel(void *kernel, unsigned x, unsigned y, unsigned z, unsigned th
 
 int cuStreamBeginCapture_v2(void *stream, int mode)
 {
+    if (fails(__func__)) return UNKNOWN;
     (void)stream;
     if (collecting || mode != ENGINE_GPU_CAPTURE_THREAD) return INVALID_VALUE;
     collecting = calloc(1, sizeof *collecting);
@@ -545,11 +583,12 @@ int cuStreamEndCapture(void *stream, void **graph)
     *graph = collecting;
     collecting = NULL;
     if (*graph) fake_cuda.live++;
-    return *graph ? SUCCESS : INVALID_VALUE;
+    return fails(__func__) ? UNKNOWN : *graph ? SUCCESS : INVALID_VALUE;
 }
 
 int cuGraphDestroy(void *graph)
 {
+    if (fails(__func__)) return UNKNOWN;
     for (int i = 0; i < ((struct graph *)graph)->n; i++)
         free(((struct graph *)graph)->launch[i].arguments);
     return release(graph);
@@ -557,6 +596,7 @@ int cuGraphDestroy(void *graph)
 
 int cuGraphInstantiate_v2(void **prepared, void *graph, void **node, char *log, size_t log_size)
 {
+    if (fails(__func__)) return UNKNOWN;
     struct graph *copy = malloc(sizeof *copy);
     if (node || log || log_size) return INVALID_VALUE;
     memcpy(copy, graph, sizeof *copy);
@@ -574,11 +614,13 @@ int cuGraphInstantiate_v2(void **prepared, void *graph, void **node, char *log, 
 
 int cuGraphExecDestroy(void *prepared)
 {
+    if (fails(__func__)) return UNKNOWN;
     return cuGraphDestroy(prepared);
 }
 
 int cuGraphLaunch(void *prepared, void *stream)
 {
+    if (fails(__func__)) return UNKNOWN;
     const struct graph *graph = prepared;
     fake_cuda.graphs++;
     int result = SUCCESS;
@@ -586,5 +628,5 @@ int cuGraphLaunch(void *prepared, void *stream)
     open_memory(true);
     for (int i = 0; i < graph->n && result == SUCCESS; i++) result = run_launch(&graph->launch[i]);
     open_memory(false);
-    return result ? result : cuStreamSynchronize(stream);
+    return result ? result : is_stream(stream) ? SUCCESS : INVALID_VALUE;
 }

@@ -21,6 +21,8 @@ struct fake_cuda {
     int live;                            /* buffers, streams, modules, links and contexts in use */
     bool fail_locked;                    /* such memory cannot be had */
     int fail_launch, fail_copy; /* the launch or copy that fails, counted from 1; 0: none */
+    const char *fail;           /* the function whose calls fail; NULL: none */
+    uint64_t blocks;            /* of launches, so far */
     uint64_t seed;              /* of the emulator */
 };
 extern struct fake_cuda fake_cuda;

@@ -3,6 +3,7 @@
  * the folder of machine code. */
 #include "test/support.h"
 
+#include "base/checksum.h"
 #include "base/interrupt.h"
 #include "engine/gpu/gpu.h"
 #include "engine/gpu/gpu_code.h"
@@ -64,6 +65,7 @@ enum {
     MORE_ROWS = 32,
     COLUMNS = 9 /* of a tile */,
     LONG = 1024 /* a row that a norm converts */,
+    LONGEST = 5376 /* a row whose product has more than 48 KiB of shared memory */,
     MAX_OUT = COLUMNS * (ROWS + MORE_ROWS)
 };
 
@@ -80,7 +82,7 @@ static struct weights weights_new(const struct rig *rig, const struct quant_type
     struct base_error err = BASE_ERROR_INIT;
     const size_t bytes = (size_t)(quant_row_size(type, k) * rows);
     struct weights w = {.data = malloc(bytes)};
-    float x[LONG];
+    float x[LONGEST];
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t i = 0; i < k; i++) x[i] = support_random_gauss(rng);
         support_row_make(type, k, x, (char *)w.data + (size_t)(r * quant_row_size(type, k)));
@@ -339,6 +341,21 @@ static void products_may_have_more_columns_than_a_start(void **state)
     }
 }
 
+static void products_of_long_rows_have_more_shared_memory(void **state)
+{
+    struct rig rig = rig_new();
+    struct base_error err = BASE_ERROR_INIT;
+    float here[8], there[8];
+    uint64_t rng = 7;
+    (void)state;
+    struct weights w = weights_new(&rig, quant_type_by_id(QUANT_Q8_0), LONGEST, 4, &rng);
+    assert_true(multiply(&rig, &w, &w, false, 1, 6, here, &err));
+    if (!multiply(&rig, &w, &w, true, 1, 6, there, &err)) fail_msg("%s", err.text);
+    assert_memory_equal(here, there, sizeof here);
+    weights_free(&w);
+    rig_free(&rig);
+}
+
 static void a_graph_that_runs_again_reads_its_new_inputs(void **state)
 {
     struct rig rig = rig_new();
@@ -419,6 +436,38 @@ static void a_buffer_reads_as_zeros_and_then_as_what_was_written(void **state)
     engine_place_write(rig.place, buffer.base + 300, want + 300, 500);
     engine_place_read(rig.place, got, buffer.base, sizeof got);
     assert_memory_equal(got, want, sizeof got);
+    memset(got, 1, sizeof got);
+    fake_cuda.fail = "cuMemcpyDtoHAsync_v2"; /* what cannot be read is zeros */
+    engine_place_read(rig.place, got, buffer.base, sizeof got);
+    fake_cuda.fail = NULL;
+    memset(want, 0, sizeof want);
+    assert_memory_equal(got, want, sizeof got);
+    engine_buffer_free(&buffer);
+    rig_free(&rig);
+}
+
+static void a_buffer_may_be_empty(void **state)
+{
+    struct rig rig = rig_new();
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_buffer buffer;
+    (void)state;
+    assert_true(engine_buffer_new(rig.place, ENGINE_BUFFER_STATE, 0, &buffer, &err));
+    assert_int_equal(buffer.size, 0);
+    engine_buffer_free(&buffer);
+    rig_free(&rig);
+}
+
+static void a_buffer_that_cannot_be_cleared_is_an_error(void **state)
+{
+    struct rig rig = rig_new();
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_buffer buffer;
+    (void)state;
+    fake_cuda.fail = "cuMemsetD8Async";
+    assert_false(engine_buffer_new(rig.place, ENGINE_BUFFER_STATE, 64, &buffer, &err));
+    fake_cuda.fail = NULL;
+    assert_string_equal(err.text, "the GPU's driver: cuMemsetD8Async: CUDA_ERROR_OTHER (999)");
     engine_buffer_free(&buffer);
     rig_free(&rig);
 }
@@ -567,6 +616,128 @@ static void an_error_of_the_driver_ends_a_run(void **state)
     }
 }
 
+/* A norm on the GPU, a product of it, which is on the GPU too, and a sum here; `weights` must
+ * outlive the graph. */
+static struct engine_graph *graph_of_norm(const struct rig *rig, struct weights *weights)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    uint64_t rng = 6;
+    *weights = weights_new(rig, quant_type_by_id(QUANT_Q4_K), LONG, ROWS, &rng);
+    struct engine_graph *g = engine_graph_new(rig->engine, 16, &err);
+    struct engine_tensor *x = engine_input(g, QUANT_F32, 2, (int64_t[]){LONG, 1}, "x");
+    engine_graph_set_place(g, rig->place);
+    struct engine_tensor *y = engine_mul_mat(g, &weights->there, engine_rms_norm(g, x, 1e-5f));
+    engine_graph_set_place(g, NULL);
+    engine_output(g, engine_add(g, y, y));
+    if (!engine_graph_plan(g, true, &err)) fail_msg("%s", err.text);
+    for (int i = 0; i < LONG; i++) ((float *)engine_input_data(x))[i] = (float)(i % 7) - 3.0f;
+    return g;
+}
+
+/* The second run makes a graph of the driver, the third one only starts it. */
+static void a_function_that_fails_ends_all_runs(void **state)
+{
+    static const struct {
+        const char *function;
+        int run;
+        const char *text;
+    } rows[] = {
+        {"cuStreamBeginCapture_v2", 2, "cuStreamBeginCapture"},
+        {"cuStreamEndCapture", 2, "cuStreamEndCapture"},
+        {"cuGraphInstantiate_v2", 2, "cuGraphInstantiate"},
+        {"cuGraphLaunch", 2, "cuGraphLaunch"},
+        {"cuGraphLaunch", 3, "cuGraphLaunch"},
+        {"cuLaunchKernel", 1, "cuLaunchKernel"},
+        {"cuStreamSynchronize", 1, "cuStreamSynchronize"},
+        {"cuCtxSetCurrent", 1, "cuCtxSetCurrent"},
+        {"cuMemcpyDtoHAsync_v2", 3, "cuMemcpyDtoHAsync"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct rig rig = rig_new();
+        struct base_error err = BASE_ERROR_INIT;
+        struct weights w;
+        char want[100];
+        struct engine_graph *g = graph_of_norm(&rig, &w);
+        for (int run = 1; run < rows[i].run; run++) assert_true(engine_graph_run(g, &err));
+        fake_cuda.fail = rows[i].function;
+        assert_false(engine_graph_run(g, &err));
+        fake_cuda.fail = NULL;
+        snprintf(want, sizeof want, "the GPU's driver: %s: CUDA_ERROR_OTHER (999)", rows[i].text);
+        assert_string_equal(err.text, want);
+        const int launches = fake_cuda.launches, graphs = fake_cuda.graphs,
+                  copies = fake_cuda.copies;
+        err = BASE_ERROR_INIT;
+        assert_false(engine_graph_run(g, &err));
+        assert_string_equal(err.text, want);
+        assert_int_equal(fake_cuda.launches, launches);
+        assert_int_equal(fake_cuda.graphs, graphs);
+        assert_int_equal(fake_cuda.copies, copies);
+        engine_graph_free(g);
+        weights_free(&w);
+        rig_free(&rig);
+    }
+}
+
+static void a_run_can_be_interrupted(void **state)
+{
+    struct rig rig = rig_new();
+    struct base_error err = BASE_ERROR_INIT;
+    struct weights w;
+    (void)state;
+    struct engine_graph *g = graph_of_norm(&rig, &w);
+    base_interrupt();
+    assert_false(engine_graph_run(g, &err));
+    base_interrupt_clear();
+    assert_int_equal(err.code, BASE_INTERRUPTED);
+    engine_graph_free(g);
+    weights_free(&w);
+    rig_free(&rig);
+}
+
+/* A norm's start has blocks that load weights of the next product: as many in each run. */
+static void every_run_loads_weights_ahead(void **state)
+{
+    struct rig rig = rig_new();
+    struct base_error err = BASE_ERROR_INIT;
+    struct weights w;
+    (void)state;
+    struct engine_graph *g = graph_of_norm(&rig, &w);
+    uint64_t blocks[3];
+    for (int i = 0; i < 3; i++) {
+        const uint64_t before = fake_cuda.blocks;
+        assert_true(engine_graph_run(g, &err));
+        blocks[i] = fake_cuda.blocks - before;
+    }
+    assert_true(blocks[0] > 2);
+    assert_int_equal(blocks[1], blocks[0]);
+    assert_int_equal(blocks[2], blocks[0]);
+    engine_graph_free(g);
+    weights_free(&w);
+    rig_free(&rig);
+}
+
+/* Device code has indices of 31 bits. */
+static void a_dimension_of_31_bits_cannot_be_on_a_gpu(void **state)
+{
+    struct rig rig = rig_new();
+    struct base_error err = BASE_ERROR_INIT;
+    (void)state;
+    struct engine_graph *g = engine_graph_new(rig.engine, 8, &err);
+    struct engine_tensor *x = engine_input(g, QUANT_F32, 1, (int64_t[]){4}, "x");
+    struct engine_tensor *y = engine_input(g, QUANT_F32, 1, (int64_t[]){4}, "y");
+    struct engine_tensor *sum = engine_add(g, x, y);
+    struct engine_tensor *const tensors[] = {sum, x, y};
+    for (int i = 0; i < 3; i++) {
+        assert_non_null(engine_backend_gpu.row(sum));
+        tensors[i]->ne[1] = INT64_C(1) << 31;
+        assert_null(engine_backend_gpu.row(sum));
+        tensors[i]->ne[1] = 1;
+    }
+    engine_graph_free(g);
+    rig_free(&rig);
+}
+
 static void a_node_that_a_gpu_cannot_compute_is_an_error_of_the_plan(void **state)
 {
     struct rig rig = rig_new();
@@ -604,6 +775,48 @@ static void a_missing_or_old_gpu_is_an_error(void **state)
     assert_null(engine_gpu_open(&options, &err[2]));
     assert_memory_equal(err[2].text, "no driver for a GPU (libnone.so.1", 33);
     for (int i = 0; i < 3; i++) assert_int_equal(err[i].code, BASE_USAGE);
+    err[0] = BASE_ERROR_INIT;
+    options.library = "libc.so.6";
+    assert_null(engine_gpu_open(&options, &err[0]));
+    assert_string_equal(err[0].text, "the driver for GPUs lacks cuInit: it is too old");
+    assert_int_equal(fake_cuda.live, 0);
+}
+
+static void a_gpu_that_cannot_be_opened_is_an_error(void **state)
+{
+    static const struct {
+        const char *function, *text;
+    } rows[] = {
+        {"cuInit", "no GPU that can be used (CUDA_ERROR_OTHER)"},
+        {"cuDriverGetVersion", "the driver does not describe GPU 0"},
+        {"cuDeviceGetName", "the driver does not describe GPU 0"},
+        {"cuDeviceGetAttribute", "the driver does not describe GPU 0"},
+        {"cuDeviceTotalMem_v2", "the driver does not describe GPU 0"},
+        {"cuDevicePrimaryCtxRetain", "the GPU's driver: cuDevicePrimaryCtxRetain:"},
+        {"cuStreamCreate", "the GPU's driver: cuStreamCreate:"},
+        {"cuLinkCreate_v2", "the GPU's driver: cuLinkCreate:"},
+        {"cuLinkAddData_v2", "the GPU's driver: cuLinkAddData:"},
+        {"cuLinkComplete", "the GPU's driver: cuLinkComplete:"},
+        {"cuModuleLoadData", "the GPU's driver: cuModuleLoadData:"},
+        {"cuModuleGetFunction", "the GPU's driver: engine_gpu_map:"},
+        {"cuFuncSetAttribute", "the GPU's driver: cuFuncSetAttribute:"},
+    };
+    const struct engine_gpu_options options = {.index = 0};
+    struct engine_gpu_facts facts;
+    struct base_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        err = BASE_ERROR_INIT;
+        fake_cuda.fail = rows[i].function;
+        assert_null(engine_gpu_open(&options, &err));
+        assert_memory_equal(err.text, rows[i].text, strlen(rows[i].text));
+        assert_int_equal(fake_cuda.live, 0);
+    }
+    err = BASE_ERROR_INIT;
+    fake_cuda.fail = "cuMemGetInfo_v2";
+    assert_false(engine_gpu_find(&options, &facts, &err));
+    fake_cuda.fail = NULL;
+    assert_string_equal(err.text, "the GPU's driver: cuMemGetInfo: CUDA_ERROR_OTHER (999)");
     assert_int_equal(fake_cuda.live, 0);
 }
 
@@ -643,16 +856,24 @@ static void machine_code_is_compiled_once_for_a_folder(void **state)
     assert_int_equal(compiles(folder), 1);
     assert_int_equal(compiles(folder), 0);
     only_file(folder, path);
-    /* Damaged, cut and empty files are replaced. */
-    for (int damage = 0; damage < 3; damage++) {
+    /* Damaged, cut and empty files, and code that the driver refuses, are replaced. */
+    for (int damage = 0; damage < 4; damage++) {
+        const uint64_t checksum = base_checksum("x", 1, 0);
         FILE *file = fopen(path, damage ? "w" : "r+");
         assert_non_null(file);
         if (damage == 0) fseek(file, 60, SEEK_SET); /* where the driver reads nothing */
-        if (damage < 2) fputc('x', file);
+        if (damage == 3) fwrite(&checksum, sizeof checksum, 1, file);
+        if (damage != 2) fputc('x', file);
         fclose(file);
         assert_int_equal(compiles(folder), 1);
         assert_int_equal(compiles(folder), 0);
     }
+    only_file(folder, path);
+    fake_cuda.major = 9; /* whose code is another file */
+    assert_int_equal(compiles(folder), 1);
+    fake_cuda.major = 8;
+    assert_int_equal(compiles(folder), 0);
+    remove(path);
     only_file(folder, path);
     remove(path);
     rmdir(folder);
@@ -683,16 +904,24 @@ int main(void)
         cmocka_unit_test(a_norm_converts_the_columns_of_the_product_that_follows),
         cmocka_unit_test(experts_on_a_gpu_give_the_bytes_of_the_processor),
         cmocka_unit_test(products_may_have_more_columns_than_a_start),
+        cmocka_unit_test(products_of_long_rows_have_more_shared_memory),
         cmocka_unit_test(a_graph_that_runs_again_reads_its_new_inputs),
         cmocka_unit_test(the_processor_computes_while_a_gpu_does),
         cmocka_unit_test(a_buffer_reads_as_zeros_and_then_as_what_was_written),
         cmocka_unit_test(weights_are_copied_by_all_threads_through_locked_memory),
         cmocka_unit_test(a_failed_or_interrupted_copy_of_weights_is_an_error),
         cmocka_unit_test(the_host_cannot_read_a_gpus_memory),
+        cmocka_unit_test(a_buffer_may_be_empty),
+        cmocka_unit_test(a_buffer_that_cannot_be_cleared_is_an_error),
         cmocka_unit_test(memory_that_a_gpu_lacks_is_an_error),
         cmocka_unit_test(an_error_of_the_driver_ends_a_run),
+        cmocka_unit_test(a_function_that_fails_ends_all_runs),
+        cmocka_unit_test(a_run_can_be_interrupted),
+        cmocka_unit_test(every_run_loads_weights_ahead),
+        cmocka_unit_test(a_dimension_of_31_bits_cannot_be_on_a_gpu),
         cmocka_unit_test(a_node_that_a_gpu_cannot_compute_is_an_error_of_the_plan),
         cmocka_unit_test(a_missing_or_old_gpu_is_an_error),
+        cmocka_unit_test(a_gpu_that_cannot_be_opened_is_an_error),
         cmocka_unit_test(machine_code_is_compiled_once_for_a_folder),
         cmocka_unit_test(the_program_has_all_ptx),
     };

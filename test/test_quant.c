@@ -321,14 +321,15 @@ static void encoding_stays_within_its_bound(void **state)
 
 /* Errors of these types are weighted by importance alone: with factors that depend on x, or powers
  * of importance, they are larger than the bounds. The best d for the codes makes weights of two
- * bits about 6 % smaller; IQ2_K's is 3 % larger than that. */
+ * bits about 6 % smaller; IQ2_K's is 3 % larger than that. With 3.3 % the gain is 0.966, and KL of
+ * SmolLM2 and Gemma 3 in seven texts is 0.1 % larger in the mean (docs/quantization.md). */
 static void importance_alone_weighs_errors(void **state)
 {
     (void)state;
     static const struct row {
         uint32_t id;
         double max_error, min_gain;
-    } rows[] = {{QUANT_IQ2_K, 0.067, 0.96}, {QUANT_IQ4_KT, 0.00543, 0.99}};
+    } rows[] = {{QUANT_IQ2_K, 0.0657, 0.963}, {QUANT_IQ4_KT, 0.00543, 0.99}};
     static float x[MAX_K], by[MAX_K], back[MAX_K];
     static uint8_t row[MAX_K];
     uint64_t rng = 4;

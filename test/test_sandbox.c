@@ -2,6 +2,7 @@
  * processes, by the thread that enters it and by a thread that was started before. */
 #include "test/support.h"
 
+#include "base/memory.h"
 #include "base/output.h"
 #include "cli/sandbox.h"
 #include "test/support_folder.h"
@@ -623,6 +624,28 @@ static void entering_takes_less_than_a_millisecond(void **state)
     munmap(best, 4096);
 }
 
+/* Sizes that depend on memory, such as that of the buffer of `bench`, are also chosen afterwards.
+ */
+static void the_memory_that_there_is_remains_known(void **state)
+{
+    struct base_memory before, after;
+    int status;
+    (void)state;
+    if (!cli_sandbox_facts().seccomp) skip();
+    base_memory_read("", &before);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        cli_sandbox_close(0);
+        base_memory_read("", &after);
+        _exit(after.known != before.known || after.total != before.total ||
+              after.limit != before.limit ||
+              (after.left == UINT64_MAX) != (before.left == UINT64_MAX));
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -632,6 +655,7 @@ int main(void)
         cmocka_unit_test(a_command_that_opens_files_starts_no_program),
         cmocka_unit_test(a_fetching_command_writes_below_its_folder),
         cmocka_unit_test(entering_takes_less_than_a_millisecond),
+        cmocka_unit_test(the_memory_that_there_is_remains_known),
     };
     return cmocka_run_group_tests(tests, support_folder_make, support_folder_remove);
 }

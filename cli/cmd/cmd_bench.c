@@ -5,6 +5,7 @@
  * plus the cache that attention reads. Products inside attention do not count. Of a prompt only the
  * last token is computed after the last layer's attention. */
 #include "base/clock.h"
+#include "base/memory.h"
 #include "cli/gpu_layers.h"
 #include "cli/load.h"
 #include "cli/options.h"
@@ -296,6 +297,30 @@ static bool measure_limits(const struct subject *u, int64_t repetitions, struct 
     return true;
 }
 
+/* Checks that there is memory for the cache and the graphs of the longest prompt beside the buffer
+ * of measure_limits: the system would end the process. */
+static bool check_memory(const struct bench *b, const struct subject *u, struct base_error *err)
+{
+    const struct cli_integers *p = &b->values->n_prompt;
+    struct base_memory memory;
+    uint64_t room, graphs, longest = 1;
+    if (b->values->device) return true; /* its memory is checked when layers are placed */
+    for (size_t i = 0; i < p->count; i++)
+        if ((uint64_t)p->item[i] > longest) longest = (uint64_t)p->item[i];
+    if (!model_session_plan(u->model.session, longest, &graphs, err)) return false;
+    base_memory_read("", &memory);
+    if (!base_memory_room(&memory, &room)) return true;
+    const uint64_t buffer = engine_roofline_bytes();
+    const uint64_t need = graphs + model_session_cache_bytes(u->model.session) + buffer;
+    return need <= room - room / 8 || /* some is for what is not counted: weights, other graphs */
+           base_fail(
+               err, BASE_NO_MEMORY,
+               "batches of %u tokens, the cache and what measures the limits need %.1f MB, of "
+               "%.1f MB that are free",
+               model_session_n_batch(u->model.session), (double)need / 1e6,
+               (double)(room - room / 8) / 1e6);
+}
+
 /* Measures the rows of a setup and writes each when it is ready. */
 static bool run_setup(struct bench *b, struct subject *u, size_t setup, struct base_error *err)
 {
@@ -305,6 +330,7 @@ static bool run_setup(struct bench *b, struct subject *u, size_t setup, struct b
     b->values->cache_type_k = s->type_k;
     b->values->cache_type_v = s->type_v;
     bool ok = cli_model_open_session(&u->model, b->values, b->n_seq, b->n_ids, err);
+    ok = ok && check_memory(b, u, err);
     if (ok) s->gpu_layers = cli_gpu_layers(&u->model);
     if (ok && b->values->verbose) cli_model_note(&u->model);
     for (size_t i = setup * b->n_tests; ok && i < (setup + 1) * b->n_tests; i++) {

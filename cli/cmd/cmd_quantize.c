@@ -7,6 +7,7 @@
  * elements at once. */
 #include "base/size.h"
 #include "cli/cmd/lora_update.h"
+#include "cli/cmd/quantize_error.h"
 #include "cli/cmd/quantize_plan.h"
 #include "cli/cmd/quantize_target.h"
 #include "cli/imatrix.h"
@@ -100,25 +101,20 @@ static void convert_rows(const struct engine_worker *w, void *user)
 {
     const struct quantize_job *j = user;
     float *row = j->q->row + (uint64_t)w->ith * 2 * j->q->longest;
-    void *separated = row + j->q->longest;
+    void *room = row + j->q->longest;
     const struct quant_type *plain = quant_type_plain(j->from, j->len);
     for (int64_t r; (r = engine_pool_claim(w, 1)) < j->rows && !base_interrupted();) {
         const struct quant_kernel *kernel = j->q->cpu->quant.type;
         char *out = j->q->slab + (uint64_t)r * j->out_row;
         const char *in = j->in + (uint64_t)r * j->in_row;
-        if (plain) {
-            const uint64_t in_group = (j->first + (uint64_t)r) % j->from->interleave;
-            quant_row_separate(j->from, plain, 0, (int64_t)j->len, in - in_group * j->in_row,
-                               (int)in_group, separated);
-            in = separated;
-        }
-        kernel[(plain ? plain : j->from)->id].decode(0, (int64_t)j->len, in, row);
+        in = cli_quantize_decode_row(j->q->cpu, j->from, j->len, j->first + (uint64_t)r, in, room,
+                                     row);
         cli_lora_add(j->update, &j->q->cpu->vec, j->first + (uint64_t)r, row);
         const float before = largest_of(row, j->len);
         float after = before;
         if (j->to) {
             if (j->to == plain && !j->update->n)
-                memcpy(out, separated, j->out_row);
+                memcpy(out, in, j->out_row);
             else
                 encode_row(j, (uint64_t)r, row, out);
             kernel[j->to->id].decode(0, (int64_t)j->len, out, row); /* its range may be too small */

@@ -12,6 +12,22 @@
 /* Elements of a tensor that are measured; of rows that are encoded as one. */
 enum { SAMPLE = 1 << 18, RUN_LEN = 1 << 13 };
 
+const char *cli_quantize_decode_row(const struct engine_cpu *cpu, const struct quant_type *type,
+                                    uint64_t len, uint64_t r, const char *in, void *room,
+                                    float *out)
+{
+    const struct quant_type *plain = quant_type_plain(type, len);
+    if (plain) {
+        const uint64_t in_group = r % type->interleave;
+        const uint64_t row_bytes = (uint64_t)quant_row_size(type, (int64_t)len);
+        quant_row_separate(type, plain, 0, (int64_t)len, in - in_group * row_bytes, (int)in_group,
+                           room);
+        in = room;
+    }
+    cpu->quant.type[(plain ? plain : type)->id].decode(0, (int64_t)len, in, out);
+    return in;
+}
+
 struct measuring {
     const struct engine_cpu *cpu;
     struct cli_quantize_trial *trial;
@@ -26,22 +42,6 @@ struct row_arrays {
     float *in, *importance, *out;
     void *bytes;
 };
-
-/* Decodes row r of a tensor. */
-static void decode_row(const struct engine_cpu *cpu, const struct gguf_tensor *t, uint64_t r,
-                       void *room, float *out)
-{
-    const struct quant_type *plain = quant_type_plain(t->type, t->ne[0]);
-    const uint64_t row_bytes = (uint64_t)quant_row_size(t->type, (int64_t)t->ne[0]);
-    const char *in = (const char *)t->data + r * row_bytes;
-    if (plain) {
-        const uint64_t in_group = r % t->type->interleave;
-        quant_row_separate(t->type, plain, 0, (int64_t)t->ne[0], in - in_group * row_bytes,
-                           (int)in_group, room);
-        in = room;
-    }
-    cpu->quant.type[(plain ? plain : t->type)->id].decode(0, (int64_t)t->ne[0], in, out);
-}
 
 /* The sums of the error of a tensor. */
 struct error_sums {
@@ -67,12 +67,14 @@ static void measure(const struct measuring *m, struct cli_quantize_trial *trial,
 {
     const struct gguf_tensor *t = trial->tensor;
     const uint64_t len = t->ne[0], rows = t->ne[1] * t->ne[2] * t->ne[3];
+    const uint64_t row_bytes = (uint64_t)quant_row_size(t->type, (int64_t)len);
     const uint64_t most = SAMPLE / len ? SAMPLE / len : 1, n = rows < most ? rows : most;
     struct error_sums sums = {0};
     uint64_t in_run = 0;
     for (uint64_t i = 0; i < n && !base_interrupted(); i++) {
         const uint64_t r = (2 * i + 1) * rows / (2 * n);
-        decode_row(m->cpu, t, r, run->bytes, run->in + in_run * len);
+        cli_quantize_decode_row(m->cpu, t->type, len, r, (const char *)t->data + r * row_bytes,
+                                run->bytes, run->in + in_run * len);
         if (trial->importance)
             memcpy(run->importance + in_run * len, trial->importance->mean + r / t->ne[1] * len,
                    len * sizeof(float));

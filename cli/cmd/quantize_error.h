@@ -1,5 +1,5 @@
-/* cli/cmd/quantize_error.h: the error that a type would cause in each tensor of a model, measured
- * on a sample of its rows. */
+/* cli/cmd/quantize_error.h: decodes rows of a file, and measures the error that a type would cause
+ * in each tensor of a model on a sample of its rows. */
 #pragma once
 
 #include "cli/imatrix.h"
@@ -17,8 +17,16 @@ struct cli_quantize_trial {
     double error;
 };
 
+/* Decodes row r, which begins at `in`, of a tensor with rows of `len` elements, and returns the
+ * bytes that were decoded: `in`, or `room` if the rows are interleaved, which then has the
+ * separated row.
+ */
+const char *cli_quantize_decode_row(const struct engine_cpu *cpu, const struct quant_type *type,
+                                    uint64_t len, uint64_t r, const char *in, void *room,
+                                    float *out);
+
 /* Measures n trials on all threads. The rows are the same for all types, at equal distances, about
- * half a million elements of each tensor (all, if there are fewer); errors have the same bits with
+ * 262,144 elements of each tensor (all, if there are fewer); errors have the same bits with
  * any number of threads on any machine. BASE_NO_MEMORY, BASE_INTERRUPTED. */
 bool cli_quantize_measure(const struct engine_cpu *cpu, struct cli_quantize_trial *trial, size_t n,
                           struct base_error *err);

@@ -174,18 +174,21 @@ static const struct {
 };
 
 /* The KL divergence that a relative error of all matrices of a role causes, one of each layer
- * together, as measured on two models (docs/quantization.md). */
-static const double sensitivity[CLI_ROLES] = {
-    10,  /* OUTPUT */
-    0.6, /* EMBEDDING */
-    0.7, /* QUERY */
-    0.7, /* KEY */
-    2.6, /* VALUE */
-    2,   /* ATTENTION_OUTPUT */
-    3.2, /* UP */
-    2,   /* GATE */
-    4,   /* DOWN */
-    3,   /* OTHER */
+ * together, as measured on two models (docs/quantization.md): of errors that are weighted by
+ * importance, and of those that are not, because the matrix has no entry or there is none. */
+static const struct {
+    double weighted, plain;
+} sensitivity[CLI_ROLES] = {
+    {10, 10},   /* OUTPUT */
+    {0.6, 0.6}, /* EMBEDDING */
+    {0.7, 1.8}, /* QUERY */
+    {0.7, 1.5}, /* KEY */
+    {2.6, 7},   /* VALUE */
+    {2, 2.5},   /* ATTENTION_OUTPUT */
+    {3.2, 4.5}, /* UP */
+    {2, 2.8},   /* GATE */
+    {4, 9.5},   /* DOWN */
+    {3, 5},     /* OTHER */
 };
 
 /* Activations are rounded, too, with the codes of 32 or 256 elements in one scale: the relative
@@ -196,13 +199,22 @@ static double error_of_activations(const struct quant_type *type)
     return len == 256 ? 2e-4 : len == 32 ? 5e-5 : 0;
 }
 
-static double sensitivity_of(const struct cli_quantize_plan *plan, uint64_t i)
+/* Returns what a relative error of tensor i adds to that of the model, and so does the rounding of
+ * its input. */
+static double error_in_model(const struct cli_target *target, uint64_t i, double error,
+                             const struct quant_type *type)
 {
+    const struct cli_quantize_plan *plan = target->plan;
     const unsigned role = cli_quantize_plan_role(plan, i);
-    const double weight = sensitivity[__builtin_ctz(role)];
+    const bool is_weighted =
+        cli_imatrix_find(target->imatrix, gguf_tensor_at(plan->file, i)->name) != NULL;
+    const double weighted = sensitivity[__builtin_ctz(role)].weighted,
+                 plain = sensitivity[__builtin_ctz(role)].plain,
+                 sum = (is_weighted ? weighted : plain) * error +
+                       weighted * error_of_activations(type);
     return role & (CLI_ROLE_OUTPUT | CLI_ROLE_EMBEDDING) || plan->n_layer == 0
-               ? weight
-               : weight / (double)plan->n_layer;
+               ? sum
+               : sum / (double)plan->n_layer;
 }
 
 static bool size_as(const struct cli_target *target, const struct gguf_tensor *t,
@@ -311,8 +323,7 @@ static bool add_candidate(struct units *u, uint64_t i, int c, bool is_first, dou
         unit->bytes[c] = bytes;
     else if (unit->bytes[c] && !base_add(unit->bytes[c], bytes, &unit->bytes[c]))
         return false;
-    unit->error[c] += sensitivity_of(u->target->plan, i) *
-                      (error * (c ? candidates[c].factor : 1) + error_of_activations(type));
+    unit->error[c] += error_in_model(u->target, i, error * (c ? candidates[c].factor : 1), type);
     return true;
 }
 
@@ -366,7 +377,7 @@ static double set_types(const struct units *u, const struct quant_type **to, dou
             if (c == chosen) error[i] = trial->error;
             trial++;
         }
-        sum += sensitivity_of(u->target->plan, i) * (error[i] + error_of_activations(to[i]));
+        sum += error_in_model(u->target, i, error[i], to[i]);
     }
     return sum;
 }

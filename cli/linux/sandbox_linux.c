@@ -1,4 +1,5 @@
 /* cli/linux/sandbox_linux.c: Landlock and seccomp, by direct system calls. See cli/sandbox.h. */
+#include "base/memory.h"
 #include "base/output.h"
 #include "cli/sandbox.h"
 #include <asm/ioctls.h>
@@ -379,6 +380,7 @@ void cli_sandbox_close(unsigned allowed)
     const struct sock_fprog program = {f.n, f.line};
     close_inherited();
     tzset(); /* reads a file, for templates with the time */
+    base_memory_keep();
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
                 SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program);

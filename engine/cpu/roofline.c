@@ -83,12 +83,15 @@ static void read_all(const struct engine_worker *w, void *user)
     job->seen[w->ith] ^= seen;
 }
 
+uint64_t engine_roofline_bytes(void)
+{
+    const uint64_t half = base_memory_half(BUFFER_BYTES) / ENGINE_HUGE_PAGE * ENGINE_HUGE_PAGE;
+    return half > MIN_BUFFER_BYTES ? half : MIN_BUFFER_BYTES;
+}
+
 double engine_roofline_bandwidth(struct engine_cpu *e, struct base_error *err)
 {
-    const size_t half =
-        (size_t)base_memory_half(BUFFER_BYTES) / ENGINE_HUGE_PAGE * ENGINE_HUGE_PAGE;
-    struct read_job job = {.bytes = half > MIN_BUFFER_BYTES ? half : MIN_BUFFER_BYTES,
-                           .loops = loops_of(e)};
+    struct read_job job = {.bytes = (size_t)engine_roofline_bytes(), .loops = loops_of(e)};
     double best = 0;
     uint64_t *data = aligned_alloc(ENGINE_HUGE_PAGE, job.bytes);
     job.seen = calloc((size_t)engine_pool_threads(e->pool), sizeof *job.seen);

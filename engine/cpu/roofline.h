@@ -14,6 +14,9 @@
  * be allocated. */
 double engine_roofline_bandwidth(struct engine_cpu *e, struct base_error *err);
 
+/* The bytes of that buffer. */
+uint64_t engine_roofline_bytes(void);
+
 /* Total 8-bit multiply-adds per second of all threads, from registers, with the instructions of the
  * engine's level (VPDPBUSD; VPMADDUBSW and VPMADDWD; scalar). */
 double engine_roofline_int8(struct engine_cpu *e);

@@ -125,7 +125,7 @@ const char *const engine_gpu_kernel_names[ENGINE_GPU_KERNELS] = {
 
 static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
 {
-    bool ok = take_kernel(gpu, "quant_gpu_float_tile", &gpu->float_tile, err);
+    bool ok = true;
     for (int i = 0; ok && i < ENGINE_GPU_KERNELS; i++)
         ok = take_kernel(gpu, engine_gpu_kernel_names[i], &gpu->op[i], err);
     ok = ok &&
@@ -142,7 +142,7 @@ static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
         if (quant_gpu_converts(form))
             ok = take_quant_kernel(gpu, "quantize", form->name, &gpu->quantize[i], err);
     }
-    return ok;
+    return ok && take_kernel(gpu, "quant_gpu_float_tile", &gpu->float_tile, err);
 }
 
 static bool open_gpu(struct engine_gpu *gpu, const struct engine_gpu_options *options,

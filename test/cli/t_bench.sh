@@ -185,4 +185,30 @@ sys.exit(widest > int(sys.argv[1]))' "$columns" || bad "wider than $columns: $(c
     done
 fi
 
+# A control group of BYTES for the command.
+group=/sys/fs/cgroup/memory/infer-test-$$ limit=memory.limit_in_bytes
+[ -d /sys/fs/cgroup/memory ] || { group=/sys/fs/cgroup/infer-test-$$ limit=memory.max; }
+within() {
+    echo "$1" >"$group/$limit"
+    shift
+    # shellcheck disable=SC2016
+    sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$@" >"$work/out" 2>"$work/err"
+}
+
+begin the_limit_of_a_control_group_counts # also in the sandbox, where its files cannot be read
+if ! mkdir "$group" 2>/dev/null; then
+    skip 'no control group can be made'
+elif [ ! -w "$group/$limit" ]; then
+    rmdir "$group"
+    skip 'control groups do not limit memory'
+else
+    within 100M "$INFER" bench -p 4 -n 2 -r 1 -t 1 || bad "100 MB: $(cat "$work/err")"
+    grep -q '^limits with 1 thread: ' "$work/out" || bad 'no limits'
+    within 18M "$INFER" bench -p 4 -n 2 -r 1 -t 1
+    [ $? -eq 4 ] || bad "18 MB: $(cat "$work/err")"
+    grep -q 'batches of 4 tokens, the cache and what measures the limits need .* MB that are free' "$work/err" ||
+        bad "$(cat "$work/err")"
+    rmdir "$group"
+fi
+
 finish

@@ -222,6 +222,31 @@ if grep -q file_type "$work/out"; then bad 'a number for the file type'; fi
 infer logits -m "$work/t1.gguf" -p a
 status 0
 
+# Prints by how many per cent the sum of errors of the dry run in $work/out differs from that of its
+# tensors' errors, times the sensitivity of NAME:SENSITIVITY:THAT_OF_ACTIVATIONS:DIVISOR ...
+sum_of_errors() {
+    awk -v list="$1" 'BEGIN { n = split(list, row, " ") }
+        / -> / && NF == 7 {
+            act = 0.00005
+            if ($4 ~ /^F/) act = 0
+            if ($4 ~ /_K$|^IQ[123]|_XS$|^TQ/) act = 0.0002
+            for (i = 1; i <= n; i++) {
+                split(row[i], x, ":")
+                if ($1 ~ "^(blk.[0-9].)?" x[1] "[.]weight$") sum += (x[2] * $7 + x[3] * act) / x[4]
+            }
+        }
+        /^sum of errors/ { printf "%d", (sum / $4 - 1) * 100 }' "$work/out"
+}
+ends='output:10:10:1 token_embd:0.6:0.6:1'
+plain="$ends attn_q:1.8:0.7:4 attn_k:1.5:0.7:4 attn_v:7:2.6:4 attn_output:2.5:2:4 ffn_up:4.5:3.2:4 ffn_gate:2.8:2:4 ffn_down:9.5:4:4"
+weighted="$ends attn_q:0.7:0.7:4 attn_k:0.7:0.7:4 attn_v:2.6:2.6:4 attn_output:2:2:4 ffn_up:3.2:3.2:4 ffn_gate:2:2:4 ffn_down:4:4:4"
+
+begin errors_without_a_matrix_count_more # in layers
+infer quantize "$t" --target-size 1M --dry-run
+status 0
+is "$(sum_of_errors "$plain")" 0
+[ "$(sum_of_errors "$weighted")" -lt -10 ] || bad 'no difference'
+
 begin gate_and_up_get_one_type_and_named_types_stay
 infer quantize "$t" --target-bpw 5.2 --dry-run --output-type Q5_0 --tensor-type 'blk\.3\.ffn_up=Q8_0'
 status 0
@@ -519,6 +544,8 @@ infer quantize "$t" "$work/t2.gguf" --target-size 1M --imatrix "$work/it.gguf"
 status 0
 err ''
 cmp -s "$work/t1.gguf" "$work/t2.gguf" && bad 'the matrix made no difference'
+infer quantize "$t" --target-size 1M --imatrix "$work/it.gguf" --dry-run
+is "$(sum_of_errors "$weighted")" 0
 infer inspect "$work/t2.gguf" --metadata
 out_like '^  quantize.imatrix.chunks_count +u32 2$'
 
