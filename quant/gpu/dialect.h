@@ -172,8 +172,8 @@ static inline void *gpu_shared(void)
 #define gpu_now(x) (void)(x)
 
 int gpu_thread(void); /* of this thread in its block */
-/* The same, but the compiler does not know that: it computes what depends on it again, where else
- * it would keep too many numbers in registers, throughout a long loop. */
+/* Returns gpu_thread(), but the compiler does not know that: it computes what depends on it again,
+ * where else it would keep too many numbers in registers, throughout a long loop. */
 int gpu_thread_again(void);
 int gpu_block(void);   /* of this block in its grid, first coordinate */
 int gpu_block_y(void); /* second coordinate */
@@ -209,7 +209,7 @@ void gpu_load_matrices(const void *row, uint32_t out[4]);
  * them; b[0], b[1]: the same elements of column g; sum[2i + j]: row g + 8i, column 2t + j. */
 void gpu_multiply_16(const uint32_t a[2], uint32_t b, int sum[4]);
 void gpu_multiply_32(const uint32_t a[4], const uint32_t b[2], int sum[4]);
-/* The same with unsigned bytes b. */
+/* gpu_multiply_32 with unsigned bytes b. */
 void gpu_multiply_32_unsigned(const uint32_t a[4], const uint32_t b[2], int sum[4]);
 
 /* Defines the kernel `name`, whose arguments are a struct args p, and their size. */

@@ -31,7 +31,7 @@ enum {
     LOW_BYTES = 0x6420
 };
 
-struct tile {
+struct query_tile {
     const struct engine_gpu_attention *p;
     struct engine_gpu_attention_tile_memory *s;
 };
@@ -41,7 +41,7 @@ struct chunk {
     int position, first_sub, end_sub;
 };
 
-QUANT_INLINE struct chunk chunk_at(const struct tile *t, int position)
+QUANT_INLINE struct chunk chunk_at(const struct query_tile *t, int position)
 {
     const int lo = t->s->run.lo - position, hi = t->s->run.hi - position;
     return (struct chunk){position, lo < 0 ? 0 : lo / SUB, hi < KEYS ? (hi + SUB - 1) / SUB : SUBS};
@@ -60,7 +60,7 @@ QUANT_INLINE struct place place(void)
 
 /* ---- Query rows ---- */
 
-QUANT_INLINE struct query row_of(const struct tile *t, int i)
+QUANT_INLINE struct query row_of(const struct query_tile *t, int i)
 {
     const struct engine_gpu_attention_tile_memory *s = t->s;
     const int64_t per_kv = t->p->q.ne[1] / t->p->k.ne[1];
@@ -70,13 +70,13 @@ QUANT_INLINE struct query row_of(const struct tile *t, int i)
                     (uint32_t)row / (uint32_t)per_kv);
 }
 
-QUANT_INLINE float *results_of(const struct tile *t)
+QUANT_INLINE float *results_of(const struct query_tile *t)
 {
     return (float *)(void *)t->p->out.data;
 }
 
 /* Writes what row i has in shared memory; by a warp. */
-QUANT_INLINE void prepare_row(const struct tile *t, int i)
+QUANT_INLINE void prepare_row(const struct query_tile *t, int i)
 {
     struct engine_gpu_attention_tile_memory *s = t->s;
     const struct query q = row_of(t, i);
@@ -101,7 +101,7 @@ QUANT_INLINE void prepare_row(const struct tile *t, int i)
 }
 
 /* Where the sums of row i and a chunk are. */
-QUANT_INLINE float *stored(const struct tile *t, const struct chunk *c, int i)
+QUANT_INLINE float *stored(const struct query_tile *t, const struct chunk *c, int i)
 {
     return t->p->sums + t->s->to[i] + (int64_t)(c->position / KEYS) * (t->s->tile.dv + 2);
 }
@@ -180,7 +180,7 @@ QUANT_INLINE uint32_t value_word(const char *first, const char *second, int dv, 
 /* ---- Scores ---- */
 
 /* Writes what this lane's key, j of the chunk, has in shared memory. */
-QUANT_INLINE void prepare_key(const struct tile *t, const struct chunk *c)
+QUANT_INLINE void prepare_key(const struct query_tile *t, const struct chunk *c)
 {
     const int j = gpu_thread_again();
     struct engine_gpu_attention_tile_memory *s = t->s;
@@ -227,7 +227,7 @@ QUANT_INLINE int key_at(struct place here, int n, int e)
 }
 
 /* Adds the sums of elements first .. first + 63 of this warp's keys. */
-QUANT_INLINE void score_elements(const struct tile *t, int m, int first, struct scores *to)
+QUANT_INLINE void score_elements(const struct query_tile *t, int m, int first, struct scores *to)
 {
     const struct engine_gpu_attention_tile_memory *s = t->s;
     enum { STEPS = ENGINE_ATTN_DIMS / 32 };
@@ -257,7 +257,7 @@ QUANT_INLINE void score_elements(const struct tile *t, int m, int first, struct 
 }
 
 /* Changes scores to exponents of two, by shared memory: a lane has a key of each row. */
-QUANT_INLINE void change_scores(const struct tile *t, const struct chunk *c, int m,
+QUANT_INLINE void change_scores(const struct query_tile *t, const struct chunk *c, int m,
                                 struct scores *x)
 {
     const struct place here = place();
@@ -290,8 +290,8 @@ QUANT_INLINE void write_codes(int8_t *high, int8_t *low, const int16_t code[4])
 }
 
 /* Computes the codes of the weights of row `row`, c, and their sums, of this lane's keys of t. */
-QUANT_INLINE void weigh_row(const struct tile *t, const struct chunk *chunk, struct place here,
-                            int row, const float x[4][2])
+QUANT_INLINE void weigh_row(const struct query_tile *t, const struct chunk *chunk,
+                            struct place here, int row, const float x[4][2])
 {
     struct engine_gpu_attention_tile_memory *s = t->s;
     const int warp = here.warp;
@@ -324,7 +324,7 @@ QUANT_INLINE void weigh_row(const struct tile *t, const struct chunk *chunk, str
 }
 
 /* The weights of 16 rows, from 16 m on, and this warp's keys. */
-QUANT_INLINE void weigh_rows(const struct tile *t, const struct chunk *c, int m)
+QUANT_INLINE void weigh_rows(const struct query_tile *t, const struct chunk *c, int m)
 {
     const struct engine_gpu_attention_tile_memory *s = t->s;
     struct scores x = {0};
@@ -353,7 +353,7 @@ QUANT_INLINE void weigh_rows(const struct tile *t, const struct chunk *c, int m)
 /* ---- Factors ---- */
 
 /* Adds the weights of the chunk to those of row i, whose sum is l; by one lane. */
-QUANT_INLINE void add_weights(const struct tile *t, const struct chunk *c, int i, float l)
+QUANT_INLINE void add_weights(const struct query_tile *t, const struct chunk *c, int i, float l)
 {
     struct engine_gpu_attention_tile_memory *s = t->s;
     const struct weight_sums next = {true, s->largest[i] - ENGINE_ATTN_WEIGHT_BITS, l};
@@ -381,7 +381,7 @@ QUANT_INLINE void add_weights(const struct tile *t, const struct chunk *c, int i
 }
 
 /* The scales of sub-blocks and the factors of the rows 4 w .. 4 w + 3 of warp w. */
-QUANT_INLINE void find_factors(const struct tile *t, const struct chunk *chunk)
+QUANT_INLINE void find_factors(const struct query_tile *t, const struct chunk *chunk)
 {
     struct engine_gpu_attention_tile_memory *s = t->s;
     const struct place here = place();
@@ -416,7 +416,7 @@ QUANT_INLINE void find_factors(const struct tile *t, const struct chunk *chunk)
 enum { AT_ONCE = 4 /* sub-blocks whose values are loaded */ };
 
 /* Element e of the values of four pairs of keys, the first of which is `key`, of each sub-block. */
-QUANT_INLINE void load_values(const struct tile *t, const struct chunk *c, int first, int key,
+QUANT_INLINE void load_values(const struct query_tile *t, const struct chunk *c, int first, int key,
                               int e, bool adjacent, uint32_t word[AT_ONCE][4])
 {
     const char *v = t->p->v.data + (int64_t)e * ATTN_UNIT_BYTES;
@@ -435,7 +435,7 @@ QUANT_INLINE void load_values(const struct tile *t, const struct chunk *c, int f
 /* Adds the products of the sub-blocks first .. first + AT_ONCE - 1 to elements 8 n .. 8 n + 7 of
  * all rows. The order of keys is that of the codes of weights: bytes 8 t + 2 n + b are those of key
  * 8 n + 2 t + b. */
-QUANT_INLINE void add_products(const struct tile *t, const struct chunk *c, int n, int first,
+QUANT_INLINE void add_products(const struct query_tile *t, const struct chunk *c, int n, int first,
                                float o[2][4])
 {
     const struct engine_gpu_attention_tile_memory *s = t->s;
@@ -469,7 +469,7 @@ QUANT_INLINE void add_products(const struct tile *t, const struct chunk *c, int 
 }
 
 /* Merges the chunk's sums of elements 8 n .. 8 n + 7 of all rows, or stores them. */
-QUANT_INLINE void merge_values(const struct tile *t, const struct chunk *c, int n,
+QUANT_INLINE void merge_values(const struct query_tile *t, const struct chunk *c, int n,
                                const float o[2][4])
 {
     const struct engine_gpu_attention_tile_memory *s = t->s;
@@ -485,7 +485,7 @@ QUANT_INLINE void merge_values(const struct tile *t, const struct chunk *c, int 
     }
 }
 
-QUANT_INLINE void sum_values(const struct tile *t, const struct chunk *c)
+QUANT_INLINE void sum_values(const struct query_tile *t, const struct chunk *c)
 {
     GPU_LOOP
     for (int n = place().warp; 8 * n < t->s->tile.dv; n += WARPS) {
@@ -498,7 +498,7 @@ QUANT_INLINE void sum_values(const struct tile *t, const struct chunk *c)
 
 /* ---- Chunks ---- */
 
-QUANT_INLINE void compute_chunk(const struct tile *t, int position)
+QUANT_INLINE void compute_chunk(const struct query_tile *t, int position)
 {
     struct engine_gpu_attention_tile_memory *s = t->s;
     struct chunk c = chunk_at(t, position);
@@ -520,7 +520,7 @@ QUANT_INLINE void compute_chunk(const struct tile *t, int position)
 }
 
 /* Replaces the sums in the result by results. */
-QUANT_INLINE void write_results(const struct tile *t)
+QUANT_INLINE void write_results(const struct query_tile *t)
 {
     struct engine_gpu_attention_tile_memory *s = t->s;
     for (int i = gpu_warp(); i < ROWS && s->tile.first_row + i < s->tile.n_rows; i += WARPS) {
@@ -535,7 +535,7 @@ QUANT_INLINE void write_results(const struct tile *t)
 
 GPU_KERNEL(engine_gpu_attention_tile, engine_gpu_attention)
 {
-    const struct tile t = {&p, gpu_shared()};
+    const struct query_tile t = {&p, gpu_shared()};
     if (gpu_thread() == 0) {
         const int64_t kv = gpu_block(), n_rows = p.q.ne[1] / p.k.ne[1] * p.q.ne[2];
         const int d = (int)p.q.ne[0];
