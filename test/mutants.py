@@ -119,6 +119,7 @@ of("quant/gpu/gpu_parts.h", "test_gpu_kernels",
    )
 of("quant/gpu/gpu_quant.h", "test_gpu_kernels",
    ("return all % (uintptr_t)n == 0;", "return all % (uintptr_t)n < 16;", "words of 16 bytes need aligned rows"),
+   ("quant_gpu_is_aligned(p, type->block_len == 1 ? (int)type->block_bytes : 1);", "true;", "tiles of floats need aligned elements"),
    )
 of("quant/gpu/gpu_tile.c", "test_gpu_kernels",
    ("gpu_sync(); /* the rows' bytes are there; the step before is multiplied */", "", "bytes are there before they are unpacked"),
@@ -195,6 +196,8 @@ of("engine/gpu/gpu_joins.c", "test_gpu_models",
    ("(s->last[c].link == SUM || chain->d == h->d) &&", "", "a norm of all heads is not that of each"),
    )
 of("engine/gpu/gpu_mul_mat.c", "test_gpu",
+   ("if (quant_gpu_has_float_tile(w->type, &arguments) && out->n >= QUANT_GPU_TILE_LEAST) {", "if (false) {",
+    "many columns of floats are multiplied by tiles"),
    ("    gpu->converted = NULL;", "", "columns that a later op replaces are converted again"),
    ("if (i == 0 || form != p.w[i - 1]->type->act)", "if (i == 0)", "each weight has columns of its form"),
    ("return bytes * p.x->ne[1];", "return bytes;", "scratch is for all columns"),

@@ -322,7 +322,8 @@ static void experts_on_a_gpu_give_the_bytes_of_the_processor(void **state)
 static void products_may_have_more_columns_than_a_start(void **state)
 {
     enum { MANY = 4099, SMALL_K = 32 };
-    static const uint32_t types[] = {QUANT_BF16, QUANT_Q8_0}; /* by columns, by tiles */
+    /* By columns, by tiles of integers and of floats. */
+    static const uint32_t types[] = {QUANT_Q6_0, QUANT_Q8_0, QUANT_BF16};
     static float here[2 * MANY], there[2 * MANY];
     struct base_error err = BASE_ERROR_INIT;
     uint64_t rng = 5;
@@ -353,6 +354,27 @@ static void products_of_long_rows_have_more_shared_memory(void **state)
     if (!multiply(&rig, &w, &w, true, 1, 6, there, &err)) fail_msg("%s", err.text);
     assert_memory_equal(here, there, sizeof here);
     weights_free(&w);
+    rig_free(&rig);
+}
+
+static void many_columns_of_floats_are_multiplied_by_tiles(void **state)
+{
+    struct rig rig = rig_new();
+    struct base_error err = BASE_ERROR_INIT;
+    float out[MAX_OUT];
+    uint64_t rng = 6;
+    (void)state;
+    const struct quant_type *type = quant_type_by_id(QUANT_F32);
+    struct weights first = weights_new(&rig, type, K, ROWS, &rng),
+                   second = weights_new(&rig, type, K, MORE_ROWS, &rng);
+    for (int64_t columns = 1; columns <= COLUMNS; columns += COLUMNS - 1) {
+        const int before = fake_cuda.launches;
+        assert_true(multiply(&rig, &first, &second, true, columns, 7, out, &err));
+        /* A start for each weight, or one for both. */
+        assert_int_equal(fake_cuda.launches - before, columns == COLUMNS ? 2 : 1);
+    }
+    weights_free(&first);
+    weights_free(&second);
     rig_free(&rig);
 }
 
@@ -905,6 +927,7 @@ int main(void)
         cmocka_unit_test(experts_on_a_gpu_give_the_bytes_of_the_processor),
         cmocka_unit_test(products_may_have_more_columns_than_a_start),
         cmocka_unit_test(products_of_long_rows_have_more_shared_memory),
+        cmocka_unit_test(many_columns_of_floats_are_multiplied_by_tiles),
         cmocka_unit_test(a_graph_that_runs_again_reads_its_new_inputs),
         cmocka_unit_test(the_processor_computes_while_a_gpu_does),
         cmocka_unit_test(a_buffer_reads_as_zeros_and_then_as_what_was_written),

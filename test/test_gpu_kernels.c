@@ -284,6 +284,27 @@ static void tiles_of_float_types_equal_scalar(void **state)
     bed_free(&bed);
 }
 
+static void tiles_of_floats_need_aligned_elements(void **state)
+{
+    static const struct {
+        enum quant_id id;
+        uintptr_t at;
+        int64_t row_bytes;
+        bool has_tile;
+    } cases[] = {
+        {QUANT_F32, 8, 12, true},   {QUANT_F32, 8, 10, false},  {QUANT_F32, 6, 12, false},
+        {QUANT_F16, 6, 10, true},   {QUANT_F16, 6, 11, false},  {QUANT_BF16, 7, 10, false},
+        {QUANT_NVFP4, 7, 37, true}, {QUANT_Q8_0, 8, 34, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct quant_gpu_gemv gemv = {.w = (const uint8_t *)cases[i].at,
+                                            .row_bytes = cases[i].row_bytes};
+        assert_int_equal(quant_gpu_has_float_tile(quant_type_by_id(cases[i].id), &gemv),
+                         cases[i].has_tile);
+    }
+}
+
 /* Multiplies rows of k numbers, of which only the last differs, with a column; returns the last
  * result. */
 static float last_of_tile(enum quant_id id, int64_t k, const float *other, const float *last,
@@ -526,6 +547,7 @@ int main(void)
         cmocka_unit_test(tiles_of_many_columns_equal_scalar),
         cmocka_unit_test(tiles_of_several_matrices_equal_scalar),
         cmocka_unit_test(tiles_of_float_types_equal_scalar),
+        cmocka_unit_test(tiles_of_floats_need_aligned_elements),
         cmocka_unit_test(tiny_sums_of_tiles_are_flushed),
         cmocka_unit_test(tiny_elements_of_tiles_are_flushed),
         cmocka_unit_test(sums_of_tiles_are_minus_0),
