@@ -844,6 +844,35 @@ of("engine/gpu/backend_gpu.c", "test_gpu",
    ("return base_goes_on(err);", "return true;", "a run can be interrupted"),
    )
 
+# ---- Nodes of one kernel ----
+of("engine/gpu/gpu_joins.c", "test_gpu_joins",
+   ("norm->src[0] != add ||", "", "a sum is joined with its own norm"),
+   ("(overlaps(norm, add->src[0]) || overlaps(norm, add->src[1])))", "false)", "a norm writes nothing that another row's sum reads"),
+   ("if (overlaps(node, other)) return false;", "", "a chain writes nothing that another one writes"),
+   ("if (other != before && overlaps(node->src[k], other)) return false;", "", "a chain reads nothing that another one writes"),
+   ("if (other == before && k > 0 && overlaps(node->src[k], other)) return false;", "", "a table is no row of the chain"),
+   ("h->d * h->n_heads == row &&", "", "a chain's rows have one length"),
+   ("(h->n_heads == 1 || h->head_bytes == h->d * 4) &&", "", "heads of a chain are adjacent"),
+   ("(h->n_tokens == 1 || h->token_bytes == row * 4);", "true;", "so are its tokens"),
+   ("node->src[0]->data == s->last[c].result->data &&", "", "a chain continues with its own result"),
+   ("if (c == ENGINE_GPU_CHAINS || !is_free(s, steps, n, c)) return false;", "if (!is_free(s, steps, n, c)) return false;", "a start has three chains"),
+   ("x->ne[0] <= ENGINE_GPU_CHAIN_SIZE;", "x->ne[0] <= INT64_MAX;", "long heads are in no chain"),
+   ("if (c->d % ELEMENTS) return false;", "", "a long sum is divided into whole parts"),
+   )
+of("engine/gpu/gpu_mul_mat.c", "test_gpu",
+   ("if (gpu->ahead_of != node) gpu->ahead = 0;", "", "each product's weights are loaded from the first on"),
+   ("if (p.x != x || !form->sum_len) return none; /* not in blocks */", "if (!form->sum_len) return none;", "only the next product's own column is converted"),
+   ("if (p.x != x || !form->sum_len) return none; /* not in blocks */", "if (p.x != x) return none;", "floats are not converted"),
+   )
+of("engine/gpu/plan_gpu.c", "test_gpu",
+   ("if (size > MOST || plan->total > MOST || plan->address > MOST)", "if (plan->total > MOST || plan->address > MOST)",
+    "a plan's sums cannot overflow"),
+   ("size < DRIVER_PAGE / 2 ? ALIGN : DRIVER_PAGE;", "ALIGN;", "a large buffer has pages of its own"),
+   ("plan->total -= taken(buffer->size);", "plan->total -= buffer->size;", "a plan forgets what the driver took"),
+   ("plan->address += DRIVER_PAGE + taken(size);", "", "buffers of a plan have other addresses"),
+   )
+
+
 # ---- Memory that a container limits ----
 of("base/memory.c", "test_sandbox",
    ("if (!*root && !m->known && kept_memory.known) *m = kept_memory;", "", "in the sandbox the memory is that of before"),

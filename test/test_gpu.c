@@ -9,6 +9,7 @@
 #include "engine/gpu/gpu_code.h"
 #include "engine/graph_internal.h"
 #include "test/fake_cuda.h"
+#include "test/support_gpu.h"
 #include "test/support_random.h"
 #include "test/support_row.h"
 #include <dirent.h>
@@ -18,46 +19,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static struct engine_gpu *open_gpu(const char *cache)
-{
-    struct base_error err = BASE_ERROR_INIT;
-    struct engine_gpu *gpu = engine_gpu_open(&(struct engine_gpu_options){.cache = cache}, &err);
-    if (!gpu) fail_msg("%s", err.text);
-    return gpu;
-}
-
-/* An engine with a GPU as place 1. */
-struct rig {
-    struct engine_gpu *gpu;
-    struct engine *engine;
-    const struct engine_place *place;
-};
-
-static struct rig rig_with_threads(int n_threads)
-{
-    struct base_error err = BASE_ERROR_INIT;
-    struct engine_options options = engine_options_default();
-    struct rig rig = {.gpu = open_gpu(NULL)};
-    options.n_threads = n_threads;
-    rig.engine = engine_new(&options, &err);
-    rig.place =
-        rig.engine ? engine_add_place(rig.engine, &engine_backend_gpu, rig.gpu, &err) : NULL;
-    if (!rig.place) fail_msg("%s", err.text);
-    return rig;
-}
-
-static struct rig rig_new(void)
-{
-    return rig_with_threads(1);
-}
-
-static void rig_free(struct rig *rig)
-{
-    engine_free(rig->engine);
-    engine_gpu_close(rig->gpu);
-    assert_int_equal(fake_cuda.live, 0);
-}
 
 enum {
     K = 512,
@@ -317,6 +278,36 @@ static void experts_on_a_gpu_give_the_bytes_of_the_processor(void **state)
         for (int k = 0; k < 3; k++) weights_free(&w[k]);
         rig_free(&rig);
     }
+}
+
+/* Its scratch has room for its own short columns. */
+static void a_norm_converts_nothing_for_a_product_of_something_else(void **state)
+{
+    enum { SMALL_K = 32, SMALL_ROWS = 3 };
+    struct rig rig = rig_new();
+    struct base_error err = BASE_ERROR_INIT;
+    uint64_t rng = 9;
+    (void)state;
+    struct weights w = weights_new(&rig, quant_type_by_id(QUANT_Q8_0), SMALL_K, SMALL_ROWS, &rng);
+    struct engine_graph *g = engine_graph_new(rig.engine, 16, &err);
+    struct engine_tensor *x = engine_input(g, QUANT_F32, 2, (int64_t[]){LONG, 1}, "x");
+    struct engine_tensor *y = engine_input(g, QUANT_F32, 2, (int64_t[]){SMALL_K, 1}, "y");
+    engine_graph_set_place(g, rig.place);
+    struct engine_tensor *norm = engine_rms_norm(g, x, 1e-5f),
+                         *product = engine_mul_mat(g, &w.there, y);
+    engine_graph_set_place(g, NULL);
+    engine_output(g, engine_add(g, norm, norm));
+    engine_output(g, engine_add(g, product, product));
+    assert_true(engine_graph_plan(g, true, &err));
+    const struct engine_step *steps = g->plan.steps + g->plan.segments[0].first_step;
+    assert_ptr_equal(steps[0].node, norm);
+    assert_ptr_equal(steps[1].node, product);
+    for (int i = 0; i < LONG; i++) ((float *)engine_input_data(x))[i] = 1.0f;
+    for (int i = 0; i < SMALL_K; i++) ((float *)engine_input_data(y))[i] = 1.0f;
+    assert_true(engine_graph_run(g, &err));
+    engine_graph_free(g); /* finds bytes past the end */
+    weights_free(&w);
+    rig_free(&rig);
 }
 
 static void products_may_have_more_columns_than_a_start(void **state)
@@ -608,6 +599,30 @@ static void memory_that_a_gpu_lacks_is_an_error(void **state)
     assert_int_equal(err.code, BASE_NO_MEMORY);
     assert_string_equal(err.text, "emulated GPU has no memory for 67108865 bytes");
     rig_free(&rig);
+}
+
+/* As many bytes as the driver takes: a large buffer has pages of its own. */
+static void a_plan_counts_the_bytes_that_the_driver_takes(void **state)
+{
+    enum { MIB = 1 << 20 };
+    struct engine_gpu_plan plan = {.total = 0};
+    const struct engine_place place = {.backend = &engine_backend_gpu_plan, .device = &plan};
+    struct engine_buffer small, large, more;
+    struct base_error err = BASE_ERROR_INIT;
+    (void)state;
+    assert_true(engine_buffer_new(&place, ENGINE_BUFFER_STATE, 100, &small, &err));
+    assert_int_equal(plan.total, 128);
+    assert_true(engine_buffer_new(&place, ENGINE_BUFFER_WEIGHTS, 3 * MIB, &large, &err));
+    assert_int_equal(plan.total, 4 * MIB + 128);
+    assert_int_equal(plan.bytes[ENGINE_BUFFER_STATE], 100);
+    assert_int_equal(plan.bytes[ENGINE_BUFFER_WEIGHTS], 3 * MIB);
+    assert_true(large.base >= small.base + small.size);
+    assert_false(engine_buffer_new(&place, ENGINE_BUFFER_STATE, UINT64_MAX / 2, &more, &err));
+    assert_int_equal(err.code, BASE_NO_MEMORY);
+    engine_buffer_free(&large);
+    engine_buffer_free(&small);
+    assert_int_equal(plan.total, 0);
+    assert_int_equal(plan.bytes[ENGINE_BUFFER_WEIGHTS], 0);
 }
 
 /* After one failed call of the driver, this run and all later ones fail. */
@@ -925,6 +940,7 @@ int main(void)
         cmocka_unit_test(products_with_weights_of_one_type_are_one_start),
         cmocka_unit_test(a_norm_converts_the_columns_of_the_product_that_follows),
         cmocka_unit_test(experts_on_a_gpu_give_the_bytes_of_the_processor),
+        cmocka_unit_test(a_norm_converts_nothing_for_a_product_of_something_else),
         cmocka_unit_test(products_may_have_more_columns_than_a_start),
         cmocka_unit_test(products_of_long_rows_have_more_shared_memory),
         cmocka_unit_test(many_columns_of_floats_are_multiplied_by_tiles),
@@ -937,6 +953,7 @@ int main(void)
         cmocka_unit_test(a_buffer_may_be_empty),
         cmocka_unit_test(a_buffer_that_cannot_be_cleared_is_an_error),
         cmocka_unit_test(memory_that_a_gpu_lacks_is_an_error),
+        cmocka_unit_test(a_plan_counts_the_bytes_that_the_driver_takes),
         cmocka_unit_test(an_error_of_the_driver_ends_a_run),
         cmocka_unit_test(a_function_that_fails_ends_all_runs),
         cmocka_unit_test(a_run_can_be_interrupted),
