@@ -317,6 +317,7 @@ for memory in 1550000 1450000; do
     two=$(sed -n 's/^infer: emulated GPU, emulated GPU: \([0-4]\) of 4 layers$/\1/p' "$work/err")
     [ "$one" -lt 4 ] && [ "$two" -gt "$one" ] || bad "$one layers on one GPU of $memory bytes, $two on two"
 done
+[ "$two" -lt 4 ] || bad "all layers in $memory bytes: the second GPU has no room for its two and the output"
 gpu run $m -p abc --plan --gpu auto --gpu-device all
 status 0
 [ "$(grep -c '^GPU .* [12] layers: weights [0-9.]* MB, cache [0-9.]* MB' "$work/out")" = 2 ] || bad "$(cat "$work/out")"
