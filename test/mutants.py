@@ -153,6 +153,8 @@ of("engine/gpu/machine_code.c", "test_gpu",
    ("if (ok && path) store(path, code, size);", "", "machine code is compiled once"),
    )
 of("engine/gpu/gpu_device.c", "test_gpu",
+   ("set_shared(gpu, *tile, QUANT_GPU_TILE_MOST, err)", "set_shared(gpu, *tile, quant_gpu_tile_bytes(type), err)",
+    "types share a kernel, and the last one does not state its memory"),
    ("return !gpu->failure.code || base_fail(err, gpu->failure.code", "return err || base_fail(err, gpu->failure.code",
     "a failed start fails the run"),
    ("driver.memory_set(address, 0, size,", "driver.memory_set(address, 1, size,", "buffers read as zeros"),

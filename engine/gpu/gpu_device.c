@@ -85,7 +85,7 @@ static bool take_staged(struct engine_gpu *gpu, const struct quant_type *type,
 {
     void **tile = &gpu->tile[type->id];
     return take_quant_kernel(gpu, "tile", quant_gpu_type_name(type), tile, err) &&
-           set_shared(gpu, *tile, quant_gpu_tile_bytes(type), err) &&
+           set_shared(gpu, *tile, QUANT_GPU_TILE_MOST, err) &&
            set_shared(gpu, gpu->gemv[type->id], QUANT_GPU_STAGED_BYTES, err);
 }
 
