@@ -19,8 +19,6 @@
 #include "quant/gpu/gpu_quant.h"
 #include "quant/half.h"
 #include "quant/super/iq1_kt.h"
-#include "quant/super/iq1_m.h"
-#include "quant/super/iq1_s.h"
 #include "quant/super/iq2_k.h"
 #include "quant/super/iq2_kl.h"
 #include "quant/super/iq2_ks.h"
@@ -40,7 +38,6 @@
 #include "quant/super/tq2_0.h"
 #if defined(__NVPTX__) /* device code has no linker */
 #include "quant/half.c"
-#include "quant/super/grid_tables.c"
 #endif
 
 /* ---- Types with blocks ---- */
@@ -91,8 +88,6 @@ GEMV_32(q6_0)
 GEMV_LONG(q1_0)
 GEMV_LONG(q2_0)
 GEMV_SUPER(q8_k)
-GEMV_SUPER(iq1_s)
-GEMV_SUPER(iq1_m)
 GEMV_SUPER(tq1_0)
 GEMV_SUPER(tq2_0)
 GEMV_SUPER(iq2_k)

@@ -15,6 +15,8 @@
 #include "quant/gpu/dialect.h"
 #include "quant/gpu/gpu_quant.h"
 #include "quant/half.h"
+#include "quant/super/iq1_m.h"
+#include "quant/super/iq1_s.h"
 #include "quant/super/iq2_s.h"
 #include "quant/super/iq2_xs.h"
 #include "quant/super/iq2_xxs.h"
@@ -138,7 +140,8 @@ QUANT_INLINE int second_of_part(const struct super_type *type, int part)
 
 QUANT_INLINE float d_of_super(const struct super_type *type, const uint8_t *at)
 {
-    const float d = quant_half_to_float(quant_load16(at + type->d));
+    const bool is_iq1_m = !type->part && type->id == QUANT_IQ1_M;
+    const float d = quant_half_to_float(is_iq1_m ? iq1_m_head(at) : quant_load16(at + type->d));
     if (type->part) return d;
     return type->id == QUANT_IQ3_S ? d : type->id == QUANT_IQ3_XXS ? d * 0.25f : d * 0.125f;
 }
@@ -292,11 +295,57 @@ QUANT_INLINE void grid_scales(uint32_t nibbles, struct gpu_codes *out)
     GPU_EACH (s, 4) out->scale[s] = (int)(2 * (nibbles >> 4 * s & 15) + 1);
 }
 
+/* An entry of IQ1 with a shift: -1 or 1 is added to each byte, which is -8, 0 or 8. */
+QUANT_INLINE void write_shifted(uint64_t entry, bool is_negative, uint32_t *words)
+{
+    const uint32_t shift = is_negative ? 0u - 0x01010101 : 0x01010101;
+    write_entry(entry ^ 0x8080808080808080, words);
+    GPU_EACH (i, 2) words[i] = (words[i] + shift) ^ 0x80808080;
+}
+
+QUANT_INLINE void iq1_s_part(const uint8_t *at, int part, struct gpu_codes *out)
+{
+    const struct iq1_s_block *w = (const struct iq1_s_block *)at;
+    uint32_t q[2], high;
+    read_words(w->q + 8 * part, 2, q);
+    read_words(w->high[2 * part], 1, &high);
+    GPU_EACH (i, 8) {
+        const uint32_t of_sub = high >> i / 4 * 16;
+        write_shifted(
+            quant_grid_iq1[(q[i / 4] >> i % 4 * 8 & 255) | (of_sub >> i % 4 * 3 & 7) << 8],
+            of_sub & 0x8000, out->code + 2 * i);
+    }
+    grid_scales((high >> 12 & 7) | (high >> 28 & 7) << 4, out);
+}
+
+QUANT_INLINE void iq1_m_part(const uint8_t *at, int part, struct gpu_codes *out)
+{
+    const struct iq1_m_block *w = (const struct iq1_m_block *)at;
+    const uint32_t scale = quant_load16(w->scale[part]);
+    uint32_t q[2], high;
+    read_words(w->q + 8 * part, 2, q);
+    read_words(w->high + 4 * part, 1, &high);
+    GPU_EACH (i, 8) {
+        const uint32_t of_entry = high >> 4 * i;
+        write_shifted(quant_grid_iq1[(q[i / 4] >> i % 4 * 8 & 255) | (of_entry & 7) << 8],
+                      of_entry & 8, out->code + 2 * i);
+    }
+    GPU_EACH (s, 4) out->scale[s] = (int)(2 * (scale >> 3 * s & 7) + 1);
+}
+
 /* Part `part` of a block; sub_len: of the type of id. */
 QUANT_INLINE void grid_part(enum quant_id id, int sub_len, const uint8_t *at, int part,
                             struct gpu_codes *out)
 {
     uint32_t q[4], sign[2];
+    if (sub_len == 32 && id == QUANT_IQ1_S) {
+        iq1_s_part(at, part, out);
+        return;
+    }
+    if (sub_len == 16 && id == QUANT_IQ1_M) {
+        iq1_m_part(at, part, out);
+        return;
+    }
     if (sub_len == 32 && id == QUANT_IQ2_XXS) {
         const struct iq2_xxs_block *w = (const struct iq2_xxs_block *)at;
         read_words(w->sub[2 * part].q, 4, q);

@@ -165,6 +165,8 @@ enum {
     TYPE(Q5_K, 4)                                                                                  \
     TYPE(Q6_K, 4)                                                                                  \
     TYPE(IQ4_XS, 4)                                                                                \
+    TYPE(IQ1_S, 4)                                                                                 \
+    TYPE(IQ1_M, 4)                                                                                 \
     TYPE(IQ2_XXS, 4)                                                                               \
     TYPE(IQ2_XS, 4)                                                                                \
     TYPE(IQ2_S, 4)                                                                                 \
@@ -190,10 +192,12 @@ static inline int quant_gpu_lanes(enum quant_id id)
 static inline const char *quant_gpu_type_name(const struct quant_type *type)
 {
     switch (type->id) {
+    case QUANT_IQ1_S:
     case QUANT_IQ2_XXS:
     case QUANT_IQ3_XXS:
     case QUANT_IQ3_S:
         return "grid_32";
+    case QUANT_IQ1_M:
     case QUANT_IQ2_XS:
     case QUANT_IQ2_S:
         return "grid_16";
@@ -281,7 +285,7 @@ static inline uint32_t quant_gpu_tile_step_bytes(const struct quant_type *type)
 /* Types with 16 scales: planes of w, which has codes times scales, of one or two bytes. */
 static inline int quant_gpu_tile_planes(enum quant_id id)
 {
-    return id == QUANT_Q6_K || id == QUANT_IQ2_XS || id == QUANT_IQ2_S ? 2 : 1;
+    return id == QUANT_Q6_K || id == QUANT_IQ1_M || id == QUANT_IQ2_XS || id == QUANT_IQ2_S ? 2 : 1;
 }
 
 static inline uint32_t quant_gpu_tile_bytes(const struct quant_type *type)
