@@ -379,7 +379,12 @@ static void a_run_can_be_interrupted(void **state)
     struct weights w;
     (void)state;
     struct engine_graph *g = graph_of_norm(&rig, &w);
+    const struct engine_segment *first = &g->plan.segments[0];
+    assert_ptr_equal(first->place, rig.place);
     base_interrupt();
+    assert_false(engine_backend_gpu.run(&g->plan, first, rig.engine, &err));
+    assert_int_equal(err.code, BASE_INTERRUPTED);
+    err = BASE_ERROR_INIT;
     assert_false(engine_graph_run(g, &err));
     base_interrupt_clear();
     assert_int_equal(err.code, BASE_INTERRUPTED);
