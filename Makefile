@@ -234,7 +234,7 @@ LDFLAGS_test_draft = $(WRAP_MALLOC)
 # Kernels for GPUs in the emulator, which finds them by name.
 $(GPU_OBJ) $(BUILD)/test/fake_cuda.o: private ALL_CFLAGS += -fvisibility=default
 $(BUILD)/test/test_gpu_kernels: $(GPU_OBJ)
-FAKE_GPU_TESTS := choose_keys compress gpu gpu_attention gpu_joins gpu_models gpu_unary op_table ops ops_experts ops_low_rank ops_move ops_recurrent
+FAKE_GPU_TESTS := choose_keys compress gpu gpu_attention gpu_joins gpu_models gpu_products gpu_unary op_table ops ops_experts ops_low_rank ops_move ops_recurrent
 $(FAKE_GPU_TESTS:%=$(BUILD)/test/test_%): $(GPU_OBJ) $(BUILD)/test/fake_cuda.o
 $(foreach test,gpu_kernels $(FAKE_GPU_TESTS),$(eval LDFLAGS_test_$(test) = -rdynamic))
 
