@@ -46,6 +46,7 @@ static const struct variant variants[] = {
      .relative = true, .tables = true, .rounds = 3, .n_heads = 6, .n_kv = 2},
     {"tiles, all chunks", .d = 16, .dv = 24, .sinks = true, .tables = true, .rounds = 3,
      .n_heads = 65, .n_kv = 65},
+    {"tiles, huge scores", .d = 16, .dv = 24, .scale = 1e7f, .rounds = 3},
     {"tiles, largest scores", .d = 64, .dv = 16, .ones = true, .rounds = 3},
     {"tiles, largest values", .d = 16, .dv = 16, .scale = 0x1p-60f, .ones = true, .rounds = 3},
     {"many rows, values of floats", .d = 32, .dv = 24, .float_values = true, .rounds = 3},
@@ -98,6 +99,8 @@ static struct engine_tensor *build(struct support_rig *rig, const void *arg)
     }
     for (int i = 0; i < 2 * SLOTS; i++) tables[i] = i < SLOTS ? i : (i * 5) % SLOTS;
     tables[SLOTS + 2] = v->tables ? -1 : SLOTS;
+    for (int i = 4; v->tables && i < 128; i++) tables[SLOTS + i] = i ^ 1; /* pairs, but swapped */
+    if (v->tables) tables[150] = 20;
     const struct engine_attention params = {.scale = v->scale == 0.0f ? 2.0f : v->scale,
                                             .softcap = v->softcap,
                                             .dv = (int)v->dv,

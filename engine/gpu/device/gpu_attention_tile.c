@@ -193,8 +193,8 @@ QUANT_INLINE void prepare_key(const struct query_tile *t, const struct chunk *c)
     const int32_t other = (int32_t)gpu_shuffle_xor((uint32_t)slot, 1);
     /* Any slot does, so one that is adjacent. */
     if (is_missing) slot = other < 0 || other >= t->p->n_slots ? j % 2 : other ^ 1;
-    uint32_t adjacent = ENGINE_ATTN_UNIT == 2 && slot % 2 == j % 2 &&
-                        (int32_t)gpu_shuffle_xor((uint32_t)slot, 1) == (slot ^ 1);
+    const bool is_next = (int32_t)gpu_shuffle_xor((uint32_t)slot, 1) == (slot ^ 1);
+    uint32_t adjacent = is_next && slot % 2 == j % 2 && ENGINE_ATTN_UNIT == 2;
     for (int mask = GPU_WARP / 2; mask; mask /= 2) adjacent &= gpu_shuffle_xor(adjacent, mask);
     const int r = slot % ENGINE_ATTN_GROUP;
     const int64_t group = slot / ENGINE_ATTN_GROUP;
@@ -273,7 +273,6 @@ QUANT_INLINE void change_scores(const struct query_tile *t, const struct chunk *
     }
     gpu_sync_warp(); /* exponents are written */
     GPU_EACH (i, 16) x->v[i / 4][i % 4] = score[row_at(here, i % 4)][key_at(here, i / 4, i % 4)];
-    gpu_sync_warp(); /* exponents are read */
 }
 
 /* ---- Weights ---- */
