@@ -204,7 +204,7 @@ $(PTX)/%.ptx: $(PTX)/%.ll
 	@sed -i -e '/entry \(quant_gpu_tile_\|engine_gpu_attention_tile\)/,/^{/s/^{/.maxntid 256, 1, 1\n.minnctapersm 2\n{/' $@
 $(PTX)/gpu.ptx.xz: $(GPU_PTX)
 	$(Q)for file in $^; do sed -e 's/^\t//' -e 's/ \t/ /' -e 's/, /,/g' -e 's,//.*,,' -e '/^$$/d' $$file; printf '\0'; done | \
-	    xz -T1 --check=crc32 --lzma2=preset=9e,dict=4MiB,pb=0 > $@
+	    xz -T1 --check=crc32 --lzma2=preset=9e,dict=4MiB,pb=0,nice=96 > $@
 
 .SECONDARY: $(GPU_PTX:.ptx=.ll)
 
