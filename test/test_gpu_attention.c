@@ -51,7 +51,7 @@ static const struct variant variants[] = {
     {"tiles, largest values", .d = 16, .dv = 16, .scale = 0x1p-60f, .ones = true, .rounds = 3},
     {"many rows, values of floats", .d = 32, .dv = 24, .float_values = true, .rounds = 3},
     {"many rows, keys of floats", .d = 32, .dv = 24, .float_keys = true, .rounds = 3},
-    {"many rows, wide heads", .d = 272, .dv = 24, .rounds = 3},
+    {"many rows, wide heads", .d = 272, .dv = 24, .softcap = 3.0f, .rounds = 3},
     {"many rows, wide values", .d = 32, .dv = 264, .rounds = 3}};
 
 static struct engine_tensor *source(struct support_rig *rig, const struct variant *v,
@@ -95,11 +95,11 @@ static struct engine_tensor *build(struct support_rig *rig, const void *arg)
     for (int i = 0; i < n_tokens; i++) {
         memcpy(ranges[i], range[i % TOKENS], sizeof *ranges);
         ranges[i][2] += i / TOKENS * 29;
-        if (v->tables) ranges[i][0] = i % 5 == 4 ? 2 : i / 3 % 2;
+        if (v->tables) ranges[i][0] = i % 5 == 4 ? 2 : 1 - i / 3 % 2;
     }
     for (int i = 0; i < 2 * SLOTS; i++) tables[i] = i < SLOTS ? i : (i * 5) % SLOTS;
-    tables[SLOTS + 2] = v->tables ? -1 : SLOTS;
-    for (int i = 4; v->tables && i < 128; i++) tables[SLOTS + i] = i ^ 1; /* pairs, but swapped */
+    for (int i = 0; v->tables && i < 256; i++) tables[SLOTS + i] = i ^ 1; /* pairs, but swapped */
+    tables[SLOTS + (v->tables ? 40 : 2)] = v->tables ? -1 : SLOTS;
     if (v->tables) tables[150] = 20;
     const struct engine_attention params = {.scale = v->scale == 0.0f ? 2.0f : v->scale,
                                             .softcap = v->softcap,
