@@ -119,12 +119,12 @@ int base_os_resident_open(void)
 
 uint64_t base_os_resident(int fd)
 {
-    unsigned long long size, resident;
+    unsigned long long size, resident, shared, text;
     char line[128];
     const ssize_t n = fd >= 0 ? pread(fd, line, sizeof line - 1, 0) : -1;
     line[n > 0 ? n : 0] = '\0';
-    if (sscanf(line, "%llu %llu", &size, &resident) != 2) return 0;
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (sscanf(line, "%llu %llu %llu %llu", &size, &resident, &shared, &text) != 4) return 0;
+    return (resident - shared + text) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 void base_os_huge_pages(void *at, size_t size)

@@ -25,13 +25,13 @@ void cli_plan_probe_close(struct cli_plan_probe *p)
 }
 
 /* Returns the present memory of this process: the program, its libraries, the vocabulary, its
- * tables. A run needs all of it too. In steps of 4 MB, because it differs by some hundred kB
- * between equal calls: what fits for one of them fits for all. 0: not known. */
+ * tables. A run needs all of it too. In steps of 4 MB, because it differs by some pages between
+ * equal calls: what fits for one of them fits for all. 0: not known. */
 static uint64_t resident_bytes(const struct cli_plan_probe *p)
 {
-    enum { STEP = 4 * 1000 * 1000 };
+    enum { STEP = 4 * 1000 * 1000, LIBRARIES = 2 * 1000 * 1000 };
     const uint64_t bytes = base_os_resident(p->statm);
-    return (bytes + STEP - 1) / STEP * STEP;
+    return bytes ? (bytes + LIBRARIES + STEP - 1) / STEP * STEP : 0;
 }
 
 static double mb(uint64_t bytes)
