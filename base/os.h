@@ -42,8 +42,8 @@ bool base_os_cpu_text(char *name, size_t name_size, char *features, size_t featu
  * in base/memory.h. Returns false if they are unknown. */
 bool base_os_memory(const char *root, uint64_t *total, uint64_t *available);
 
-/* The resident bytes of this process without mapped files, of which more or fewer pages are there in
- * each call, but with the program's code; 0 if they are unknown. The first opens what the second
+/* The resident bytes of this process without mapped files, of which more or fewer pages are there
+ * in each call, but with the program's code; 0 if they are unknown. The first opens what the second
  * reads, -1 if there is nothing, for processes that may open no file later. */
 int base_os_resident_open(void);
 uint64_t base_os_resident(int fd);
