@@ -225,16 +225,15 @@ static int multiply_some(struct engine_gpu *gpu, const struct engine_product *p,
 {
     const struct engine_tensor *w = p->w[first];
     struct quant_gpu_tile tile = {gemv_of(w, columns, *out), out->n, NULL, NULL};
+    out->at += w->ne[1] * (int64_t)sizeof(float);
     if (quant_gpu_has_float_tile(w->type, &tile.gemv) && out->n >= QUANT_GPU_TILE_LEAST) {
         const struct engine_gpu_grid grid = {quant_gpu_float_tiles(w->ne[1], out->n), 1,
                                              QUANT_GPU_FLOAT_THREADS,
                                              sizeof(struct quant_gpu_float_memory)};
-        out->at += w->ne[1] * (int64_t)sizeof(float);
         engine_gpu_launch(gpu, gpu->float_tile, &grid, &tile);
         return 1;
     }
     int n = 1;
-    out->at += w->ne[1] * (int64_t)sizeof(float);
     for (; n <= QUANT_GPU_MORE && first + n < p->n_w; n++) {
         const struct engine_tensor *next = p->w[first + n];
         if (next->type != w->type || next->nb[1] != w->nb[1]) break;
