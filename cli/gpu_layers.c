@@ -50,7 +50,9 @@ static bool open_card(struct cli_gpu *g, const struct cli_values *values,
         ok = card->gpu && engine_gpu_read_facts(card->gpu, &card->facts, err);
     }
     if (!ok) return false;
-    snprintf(g->name + used, sizeof g->name - used, "%s%s", g->n++ ? ", " : "", card->facts.name);
+    g->n++;
+    if (*card->facts.name)
+        snprintf(g->name + used, sizeof g->name - used, "%s%s", used ? ", " : "", card->facts.name);
     return true;
 }
 

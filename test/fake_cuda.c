@@ -461,7 +461,7 @@ int cuModuleLoadData(void **module, const void *code)
 int cuModuleUnload(void *module)
 {
     if (fails(__func__)) return UNKNOWN;
-    return release(module);
+    return number(module) == number(current) ? release(module) : INVALID_VALUE;
 }
 
 int cuModuleGetFunction(void **kernel, void *module, const char *name)

@@ -518,6 +518,24 @@ static void a_gpu_that_cannot_be_opened_is_an_error(void **state)
     assert_int_equal(fake_cuda.live, 0);
 }
 
+static void one_of_two_gpus_can_be_closed(void **state)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_gpu *gpu[2];
+    (void)state;
+    fake_cuda.devices = 2;
+    for (int i = 0; i < 2; i++) {
+        gpu[i] = engine_gpu_open(&(struct engine_gpu_options){.index = i}, &err);
+        if (!gpu[i]) fail_msg("%s", err.text);
+    }
+    const int both = fake_cuda.live;
+    engine_gpu_close(gpu[0]);
+    assert_int_equal(fake_cuda.live, both / 2);
+    engine_gpu_close(gpu[1]);
+    fake_cuda.devices = 1;
+    assert_int_equal(fake_cuda.live, 0);
+}
+
 /* ---- Machine code ---- */
 
 /* The number of times that opening and closing a GPU compiles. */
@@ -615,6 +633,7 @@ int main(void)
         cmocka_unit_test(a_node_that_a_gpu_cannot_compute_is_an_error_of_the_plan),
         cmocka_unit_test(a_missing_or_old_gpu_is_an_error),
         cmocka_unit_test(a_gpu_that_cannot_be_opened_is_an_error),
+        cmocka_unit_test(one_of_two_gpus_can_be_closed),
         cmocka_unit_test(machine_code_is_compiled_once_for_a_folder),
         cmocka_unit_test(the_program_has_all_ptx),
     };

@@ -115,15 +115,15 @@ static void a_norm_converts_the_columns_of_the_product_that_follows(void **state
 
 enum { EXPERTS = 5, EACH = 2, TOKENS = 70 };
 
-/* Divides the rows of w among as many matrices. */
-static void as_experts(struct weights *w)
+/* Divides the rows of w among n matrices. */
+static void divide(struct weights *w, int64_t n)
 {
     for (int i = 0; i < 2; i++) {
         struct engine_tensor *t = i ? &w->there : &w->here;
-        t->ne[1] /= EXPERTS;
-        t->ne[2] = EXPERTS;
+        t->ne[1] /= n;
+        t->ne[2] = n;
         t->nb[2] = t->nb[1] * t->ne[1];
-        t->nb[3] = t->nb[2] * EXPERTS;
+        t->nb[3] = t->nb[2] * n;
     }
 }
 
@@ -189,7 +189,7 @@ static void experts_on_a_gpu_give_the_bytes_of_the_processor(void **state)
             const bool is_other = k == 1 && cases[i].unlike == OTHER_TYPE;
             w[k] = weights_new(&rig, is_other ? quant_type_by_id(QUANT_Q4_K) : type,
                                k < 2 ? K : ROWS_OF_EACH, EXPERTS * ROWS_OF_EACH, &rng);
-            as_experts(&w[k]);
+            divide(&w[k], EXPERTS);
         }
         for (int many = 0; many < 2; many++) {
             const int tokens = many ? TOKENS : 6;
@@ -257,6 +257,41 @@ static void products_may_have_more_columns_than_a_start(void **state)
     }
 }
 
+/* Each column's matrix is that of its number among all. */
+static void batches_may_have_more_columns_than_a_start(void **state)
+{
+    enum { MANY = 2051, SMALL_K = 32 };
+    static const uint32_t types[] = {QUANT_Q6_0, QUANT_F16};
+    static float out[2][2 * MANY];
+    struct base_error err = BASE_ERROR_INIT;
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        struct rig rig = rig_new();
+        uint64_t rng = 5;
+        struct weights w = weights_new(&rig, quant_type_by_id(types[i]), SMALL_K, 2, &rng);
+        divide(&w, 2);
+        for (int on_gpu = 0; on_gpu < 2; on_gpu++) {
+            struct engine_graph *g = engine_graph_new(rig.engine, 16, &err);
+            struct engine_tensor *x =
+                engine_input(g, QUANT_F32, 3, (int64_t[]){SMALL_K, MANY, 2}, "x");
+            engine_graph_set_place(g, &rig.engine->place[on_gpu]);
+            struct engine_tensor *y = engine_mul_mat(g, on_gpu ? &w.there : &w.here, x);
+            engine_graph_set_place(g, NULL);
+            engine_output(g, y = engine_add(g, y, y));
+            if (!engine_graph_plan(g, true, &err)) fail_msg("%s", err.text);
+            uint64_t seed = 9;
+            for (int64_t j = 0; j < engine_tensor_elements(x); j++)
+                ((float *)engine_input_data(x))[j] = support_random_gauss(&seed);
+            assert_true(engine_graph_run(g, &err));
+            memcpy(out[on_gpu], engine_output_data(y), sizeof out[on_gpu]);
+            engine_graph_free(g);
+        }
+        assert_memory_equal(out[0], out[1], sizeof out[0]);
+        weights_free(&w);
+        rig_free(&rig);
+    }
+}
+
 static void products_of_long_rows_have_more_shared_memory(void **state)
 {
     struct rig rig = rig_new();
@@ -302,6 +337,7 @@ int main(void)
         cmocka_unit_test(experts_on_a_gpu_give_the_bytes_of_the_processor),
         cmocka_unit_test(a_norm_converts_nothing_for_a_product_of_something_else),
         cmocka_unit_test(products_may_have_more_columns_than_a_start),
+        cmocka_unit_test(batches_may_have_more_columns_than_a_start),
         cmocka_unit_test(products_of_long_rows_have_more_shared_memory),
         cmocka_unit_test(many_columns_of_floats_are_multiplied_by_tiles),
     };

@@ -176,9 +176,11 @@ struct engine_gpu *engine_gpu_open(const struct engine_gpu_options *options, str
     return NULL;
 }
 
+/* The context of another GPU may be current. */
 void engine_gpu_close(struct engine_gpu *gpu)
 {
     if (!gpu) return;
+    if (gpu->context) (void)gpu->driver.context_set(gpu->context);
     if (gpu->module) (void)gpu->driver.module_free(gpu->module);
     if (gpu->stream) (void)gpu->driver.stream_free(gpu->stream);
     if (gpu->context) (void)gpu->driver.context_release(gpu->device);

@@ -31,10 +31,9 @@ static int64_t scratch(const struct engine_tensor *node)
     return bytes * p.x->ne[1];
 }
 
-/* Of n columns, those of a start. */
-static uint32_t at_once(int64_t n)
+static int64_t least(int64_t a, int64_t b)
 {
-    return (uint32_t)(n < ENGINE_GPU_COLUMNS_AT_ONCE ? n : ENGINE_GPU_COLUMNS_AT_ONCE);
+    return a < b ? a : b;
 }
 
 struct quant_gpu_columns engine_gpu_columns_at(const struct quant_act_form *form, int64_t k,
@@ -119,7 +118,8 @@ struct quant_gpu_columns engine_gpu_columns(struct engine_gpu *gpu, struct engin
             .x = (const float *)(const void *)(x.at + c * x.bytes),
             .to = {quant_act_at(&parts, to + c * parts.bytes), parts.bytes},
         };
-        const struct engine_gpu_grid grid = {quant_gpu_quantize_blocks(form, k), at_once(x.n - c),
+        const struct engine_gpu_grid grid = {quant_gpu_quantize_blocks(form, k),
+                                             (uint32_t)least(x.n - c, ENGINE_GPU_COLUMNS_AT_ONCE),
                                              QUANT_GPU_THREADS, 0};
         engine_gpu_launch(gpu, gpu->quantize[form->index], &grid, &arguments);
     }
@@ -167,7 +167,8 @@ static uint32_t divide_grid(struct quant_gpu_tile *tile, blocks_of_rows *of_rows
     return blocks;
 }
 
-/* Starts products of columns one by one, with the rows of w and those that `more` has. */
+/* Starts products of columns one by one, with the rows of w and those that `more` has. With `by`
+ * the number of a column, among all, decides about its matrix, so all are one start. */
 static void start_gemv(struct engine_gpu *gpu, const struct engine_tensor *w,
                        struct quant_gpu_tile *tile)
 {
@@ -176,12 +177,13 @@ static void start_gemv(struct engine_gpu *gpu, const struct engine_tensor *w,
     for (int i = 0; i < QUANT_GPU_MORE; i++) n_rows += gemv->more[i].n_rows;
     gemv->shape = quant_gpu_gemv_shape(w->type, w->ne[0], n_rows);
     const uint32_t blocks = divide_grid(tile, gemv_blocks);
-    for (int64_t c = 0; c < tile->n_columns; c += ENGINE_GPU_COLUMNS_AT_ONCE) {
-        const struct engine_gpu_grid grid = {blocks, at_once(tile->n_columns - c),
+    const int at_once = gemv->by.per ? ENGINE_GPU_MAX_COLUMNS : ENGINE_GPU_COLUMNS_AT_ONCE;
+    for (int64_t c = 0; c < tile->n_columns; c += at_once) {
+        const struct engine_gpu_grid grid = {blocks, (uint32_t)least(tile->n_columns - c, at_once),
                                              32 * (uint32_t)gemv->shape.warps, gemv->shape.shared};
-        const int64_t next = ENGINE_GPU_COLUMNS_AT_ONCE * gemv->out_stride;
+        const int64_t next = at_once * gemv->out_stride;
         engine_gpu_launch(gpu, gpu->gemv[w->type->id], &grid, gemv);
-        gemv->a.first = quant_gpu_column(&gemv->a, ENGINE_GPU_COLUMNS_AT_ONCE);
+        gemv->a.first = quant_gpu_column(&gemv->a, at_once);
         gemv->out += next;
         for (int i = 0; i < QUANT_GPU_MORE; i++)
             if (gemv->more[i].n_rows) gemv->more[i].out += next;

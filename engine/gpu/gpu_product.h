@@ -7,7 +7,7 @@
 
 enum {
     ENGINE_GPU_MAX_COLUMNS = 65535,   /* of a grid's second dimension */
-    ENGINE_GPU_COLUMNS_AT_ONCE = 4096 /* of a start, if a product may have more of them */
+    ENGINE_GPU_COLUMNS_AT_ONCE = 4096 /* of a start without matrices of their own */
 };
 
 /* n rows of floats, `bytes` apart. */

@@ -324,6 +324,8 @@ status 0
 [ "$(grep -c 'free on emulated GPU: fits$' "$work/out")" = 2 ] || bad "$(cat "$work/out")"
 gpu run $m -p abc --plan --gpu auto --gpu-device all --json
 out_like '"gpu":[{]"name":"emulated GPU, emulated GPU","layers":[1-4],.*"free":'$((2 * memory))',"fits":true'
+gpu run $m -p abc --plan --gpu 1 --gpu-device all --json # also tries a third GPU
+out_like '"gpu":[{]"name":"emulated GPU, emulated GPU",'
 memory= devices=
 
 begin graphs_are_given_up_where_memory_is_short
