@@ -188,11 +188,12 @@ $(BUILD)/curl: FORCE
 # All PTX in the program: texts that end with a zero byte, without comments and most spaces, compressed. sm_80: GPUs from
 # 2020 on; PTX 7.0: drivers from R450 on. C has no word for a kernel, so that is written into the functions that clang compiled.
 # The second clang only writes them as PTX: it optimizes nothing, and so adds no fma (scripts/lint). Kernels of tiles
-# state their threads, and that a multiprocessor has two blocks: its registers suffice for both.
+# state their threads, and that a multiprocessor has two blocks: its registers suffice for both. Functions are convergent: what
+# all lanes must reach together is not moved into a condition.
 GPU_TARGET := --target=nvptx64-nvidia-cuda -march=sm_80 -Xclang -target-feature -Xclang +ptx70 \
               $(if $(filter arm,$(FOREIGN)),,-DENGINE_ATTN_PLANES=1)
 GPU_CFLAGS := $(GPU_TARGET) -std=gnu17 -O2 $(WARNINGS) -ffp-contract=off -fno-math-errno \
-              -nostdlibinc -isystem quant/gpu/libc -I.
+              -Xclang -fconvergent-functions -nostdlibinc -isystem quant/gpu/libc -I.
 $(PTX)/%.ll: %.c $(PTX)/gpu.flags
 	@mkdir -p $(@D)
 	$(call say,GPU,$<)

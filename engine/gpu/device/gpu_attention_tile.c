@@ -263,6 +263,7 @@ QUANT_INLINE void change_scores(const struct query_tile *t, const struct chunk *
     const struct place here = place();
     float(*score)[SUB] =
         (float(*)[SUB])(void *)(t->s->query + 2 * ROWS * t->s->tile.pitch) + 16 * here.warp;
+    gpu_sync_warp(); /* exponents of the rows before are read */
     GPU_EACH (i, 16) score[row_at(here, i % 4)][key_at(here, i / 4, i % 4)] = x->v[i / 4][i % 4];
     gpu_sync_warp(); /* scores are written */
     GPU_LOOP
